@@ -12,7 +12,7 @@ import time
 from functools import partial
 
 from factbook.clock import now
-from factbook.collection import Collector
+from factbook.collection.collector import Collector
 from factbook.scheduling import run_queue
 from factbook.scheduling.run_queue import BatchFigures, Lane, Queue, RunOrder
 from factbook.storage import Database

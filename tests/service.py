@@ -13,8 +13,7 @@ from factbook.auth.oauth.clients import FetchDocument
 from factbook.auth.oauth.company_tokens import CompanyTokens
 from factbook.auth.oidc.client import OpenID
 from factbook.auth.tokens import Narrowing
-from factbook.datasources.registry import Registry
-from factbook.datasources.repository_files import HostFiles
+from factbook.datasources.registry import HostFiles, Registry
 from factbook.facts.datasource import DataSource
 from factbook.http.context import State
 from factbook.importers import registry as importer_registry

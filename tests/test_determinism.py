@@ -15,7 +15,7 @@ import pytest
 
 import factbook
 from factbook.clock import SECOND
-from factbook.collection import arrivals, collector
+from factbook.collection import collector, run_start
 from factbook.scheduling import lease
 from factbook.storage import short_locks
 from factbook.web import routes
@@ -333,7 +333,7 @@ def test_waits_are_ten_times_as_long_as_what_they_wait_for() -> None:
     [longest] = re.findall(r"const LONGEST = ([\d_]+);", script)
     periods = [
         (waiting.LONG, lease.LEADERSHIP_RENEWED_EVERY / SECOND),
-        (waiting.LONG, arrivals.PAUSE / SECOND),
+        (waiting.LONG, run_start.ARRIVALS_PAUSE / SECOND),
         (waiting.LONG, collector.POLL_SECONDS),
         (waiting.LONG, short_locks.PAUSE_SECONDS),
         (waiting.TAKEN_OVER, lease.LEADERSHIP_HELD / SECOND),

@@ -63,7 +63,7 @@ import logging, sys, structlog
 from factbook.settings import Settings
 from factbook.telemetry import logs
 form, token, url = sys.argv[1:]
-logs.configure(Settings(log_format=form))
+logs.configure_logs(Settings(log_format=form))
 def fail(value):
     raise ValueError(f"cannot use {value}")
 for log in (structlog.get_logger("ours"), logging.getLogger("theirs")):

@@ -10,11 +10,10 @@ from factbook.auth.encryption import find_token_key
 from factbook.catalog.store import index_rows
 from factbook.checks.results import incremental
 from factbook.clock import Clock
-from factbook.collection import Collector, Further
-from factbook.datasources import custom
+from factbook.collection.collector import Collector, Further
 from factbook.datasources.clients import ClientFactory, Clients, Connect
-from factbook.datasources.registry import Registry
-from factbook.datasources.repository_files import HostFiles
+from factbook.datasources.custom import connections
+from factbook.datasources.registry import HostFiles, Registry
 from factbook.facts.datasource import DataSource
 from factbook.importers import registry
 from factbook.importers.importer import Importer
@@ -61,7 +60,7 @@ class Backend:
         self.importers: Sequence[Importer] = importers
         self._clock = clock
         self._sources = sources
-        self._connections = custom.configured(settings.connections)
+        self._connections = connections.configured_connections(settings.connections)
         self._connect = connect
         self._clients = Clients(self._connect_to)
         self._tracing, self._tracer = tracing, tracing.tracer

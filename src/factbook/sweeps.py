@@ -12,7 +12,8 @@ from factbook.catalog.store import search_keys, stored_sets, trigrams
 from factbook.checks.results import count_store, state_store
 from factbook.checks.scorecards import scorecard_figures
 from factbook.clock import DAY, Throttle
-from factbook.datasources import catalog_samples, memory
+from factbook.collection import run_start
+from factbook.datasources import clients as source_clients
 from factbook.events import store as events
 from factbook.facts import retention
 from factbook.facts.datasource import DataSource
@@ -113,10 +114,10 @@ async def _sweep_runs(given: Round) -> None:
 async def _sweep_memories(given: Round) -> None:
     # What an importer remembers of what never changes is not written again.
     imported = await records.list_importers_run_since(
-        given.database, given.before(memory.KEPT_DAYS)
+        given.database, given.before(source_clients.MEMORY_DAYS)
     )
     ids = [source.id for source in given.sources] + [f"{PREFIX}{id_}" for id_ in imported]
-    await memory.sweep(given.database, ids, given.time)
+    await source_clients.sweep_memories(given.database, ids, given.time)
     await given.pace.rest()
 
 
@@ -159,7 +160,7 @@ async def _build_trigrams(given: Round) -> None:
 
 
 async def _sample_catalog(given: Round) -> None:
-    await catalog_samples.sample_catalog(given.database, given.sources, given.now)
+    await run_start.sample_catalog(given.database, given.sources, given.now)
 
 
 SWEEPS: Mapping[str, Part] = {

@@ -11,11 +11,12 @@ from functools import partial
 
 import structlog
 
-from factbook import collection, shutdown
+from factbook import shutdown
 from factbook.checks.results.evaluator import Evaluation
 from factbook.clock import MINUTE, SECOND, Clock, Throttle, iso
-from factbook.collection import Collector
-from factbook.collection.arrivals import Arrivals
+from factbook.collection import run_start
+from factbook.collection.collector import Collector
+from factbook.collection.run_start import Arrivals
 from factbook.datasources.registry import Registry, SourceSnapshot
 from factbook.errors import OutdatedError, UnavailableError
 from factbook.importers.runner import ImportRunner
@@ -137,7 +138,7 @@ class Worker:
         known = await self._registry.current()
         sources = tuple(known.sources.values())
         live = _live(known) if self._collector else ()
-        return await collection.collect_requested(self._database, sources, self._clock, live)
+        return await run_start.collect_requested(self._database, sources, self._clock, live)
 
     async def collect_new(self) -> int:
         """Begin to collect new entities if this process is the one that collects."""

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from factbook.clock import DAY, HOUR, iso
-from factbook.datasources.catalog_samples import sample_catalog
+from factbook.collection.run_start import sample_catalog
 from factbook.facts import store
 from factbook.facts.datasource import DataSource
 from factbook.facts.freshness import Observation

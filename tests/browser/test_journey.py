@@ -93,7 +93,7 @@ class Journey:
         self.page.get_by_label("Id of the source").fill("builds")
         self.press("Write the definition")
         definition = self.page.get_by_label("Definition, in YAML or JSON")
-        definition.fill(yaml_text.written(BUILDS))
+        definition.fill(yaml_text.write_yaml(BUILDS))
         self.press("Save and publish")
         self.says("Version 1.0.0 is published.")
         assert self.shown.heading == "Builds"

@@ -9,8 +9,11 @@ import pytest
 import yaml
 
 from factbook.cli.sources import SourceType
-from factbook.datasources.custom import parse
-from factbook.datasources.custom.definition import OWNED_TYPES, TYPES
+from factbook.datasources.custom.definition import (
+    OWNED_TYPES,
+    SOURCE_TYPES,
+    parse_source_definition,
+)
 from tests.cli.conftest import Command
 from tests.cli.fake_server import FakeServer
 
@@ -46,24 +49,24 @@ def nothing_there(server: FakeServer) -> None:
 # A new file
 
 
-@pytest.mark.parametrize("type_", TYPES)
+@pytest.mark.parametrize("type_", SOURCE_TYPES)
 def test_a_new_file_is_a_valid_definition_of_its_type(factbook: Command, type_: str) -> None:
     answer = factbook("sources", "new", "my-source", "--type", type_)
     assert (answer.exit_code, answer.stdout) == (0, "my-source.yaml\n")
     assert ("sources test" in answer.stderr) == (type_ != "push")
     text = Path("my-source.yaml").read_text()
-    found = parse(yaml.safe_load(text))
+    found = parse_source_definition(yaml.safe_load(text))
     assert (found.source.id, found.source.title, found.type) == ("my-source", "My source", type_)
     assert text.count("\n#") + text.count("\n    #") > 3
 
 
 def test_the_types_are_those_of_definitions() -> None:
-    assert get_args(SourceType) == TYPES
+    assert get_args(SourceType) == SOURCE_TYPES
 
 
 def test_a_new_file_asks_for_http_unless_told_otherwise(factbook: Command) -> None:
     assert factbook("sources", "new", "builds").exit_code == 0
-    assert parse(yaml.safe_load(Path("builds.yaml").read_text())).type == "http"
+    assert parse_source_definition(yaml.safe_load(Path("builds.yaml").read_text())).type == "http"
 
 
 @pytest.mark.parametrize(
@@ -77,7 +80,7 @@ def test_a_name_that_yaml_would_take_for_something_else_stays_a_text(
         return
     assert factbook("sources", "new", name).exit_code == 0
     document = yaml.safe_load(Path(f"{name}.yaml").read_text())
-    assert parse(document).source.id == name
+    assert parse_source_definition(document).source.id == name
 
 
 def test_a_name_that_no_id_can_be_writes_nothing(
@@ -98,13 +101,13 @@ def test_a_new_file_states_the_group_that_is_to_own_it(
 ) -> None:
     answer = factbook("sources", "new", "builds", "--type", type_, "--owner", owner)
     assert answer.exit_code == 0, answer.stderr
-    found = parse(yaml.safe_load(Path("builds.yaml").read_text()))
+    found = parse_source_definition(yaml.safe_load(Path("builds.yaml").read_text()))
     assert (found.source.owner, found.type) == ("group:default/team-a", type_)
 
 
 def test_an_owner_of_odd_characters_is_read_as_it_was_given(factbook: Command) -> None:
     assert factbook("sources", "new", "builds", "--owner", 'übel "<id>\\').exit_code == 0
-    found = parse(yaml.safe_load(Path("builds.yaml").read_text()))
+    found = parse_source_definition(yaml.safe_load(Path("builds.yaml").read_text()))
     assert found.source.owner == 'group:default/übel "<id>\\'
 
 

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from factbook.clock import Clock
-from factbook.collection import Collector
+from factbook.collection.collector import Collector
 from factbook.collection.lanes import LaneCollector
 from factbook.datasources.clients import Connect
 from factbook.integrations.integration import Integration

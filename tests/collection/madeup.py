@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from factbook.clock import Clock, now
-from factbook.collection import Collector
+from factbook.collection.collector import Collector
 from factbook.facts.datasource import DataSource, Lifecycle
 from factbook.facts.schema import Fact
 from factbook.integrations.integration import Collected, Integration

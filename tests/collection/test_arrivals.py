@@ -8,8 +8,8 @@ from functools import partial
 import pytest
 
 from factbook.clock import DAY, MINUTE, SECOND, Throttle
-from factbook.collection import arrivals
-from factbook.collection.arrivals import PAUSE
+from factbook.collection import run_start
+from factbook.collection.run_start import ARRIVALS_PAUSE
 from factbook.events import store as events
 from factbook.integrations import SOURCES
 from factbook.worker import Worker
@@ -38,7 +38,7 @@ async def process(world: World) -> Worker:
 
 async def after_pause(world: World, process: Worker) -> int:
     """The number of new entities that are looked at when the next look is due."""
-    world.service.time.advance(PAUSE)
+    world.service.time.advance(ARRIVALS_PAUSE)
     looked_at = await process.collect_new()
     await world.collector.drain()
     return looked_at
@@ -156,7 +156,7 @@ async def test_entities_that_come_one_by_one_share_runs(world: World, process: W
 async def test_many_entities_are_collected_in_several_looks(
     world: World, process: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(arrivals, "_AT_ONCE", 20)
+    monkeypatch.setattr(run_start, "_EVENTS_AT_ONCE", 20)
     # A look reads whole pushes: the first takes two of them, the next takes the last.
     for count in (10, 20, 21):
         await world.push(*(f"a{number}" for number in range(count)))
@@ -232,7 +232,7 @@ async def test_events_of_a_restored_database_are_not_waited_for(
     await process.collect_new()
     await world.database.write(partial(events.restart, above=5_000))
     await world.push("web", "shop")
-    world.service.time.advance(PAUSE)
+    world.service.time.advance(ARRIVALS_PAUSE)
     await process.collect_new()
     await world.push("web", "shop", "cart")
     await after_pause(world, process)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from factbook.collection import batches
+from factbook.collection import collector
 from factbook.scheduling import runs
 from tests.collection.world import OPEN, World
 from tests.conftest import StartService
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.both_databases
 async def test_a_batch_that_ends_its_processes_is_given_up_and_listed(world: World) -> None:
     await world.push("web")
     await world.collector.begin_due()
-    await world.lose(batches.MOST_ATTEMPTS)
+    await world.lose(collector.MOST_ATTEMPTS)
     await world.collector.drain()
     assert world.vendor.asked.total() == 0
     run = await world.last()
@@ -25,14 +25,14 @@ async def test_a_batch_that_ends_its_processes_is_given_up_and_listed(world: Wor
         "upstream-error: the collection ended without a result time and again",
     )
     [listed] = await runs.list_given_up_batches(world.database)
-    assert (listed.run_id, listed.attempts) == (run.id, batches.MOST_ATTEMPTS)
+    assert (listed.run_id, listed.attempts) == (run.id, collector.MOST_ATTEMPTS)
     assert "acme/web" in listed.work
 
 
 async def test_one_attempt_fewer_gives_nothing_up(world: World) -> None:
     await world.push("web")
     await world.collector.begin_due()
-    await world.lose(batches.MOST_ATTEMPTS - 1)
+    await world.lose(collector.MOST_ATTEMPTS - 1)
     await world.collector.drain()
     assert (await world.last()).covered == 1
     assert await runs.list_given_up_batches(world.database) == []
@@ -55,7 +55,7 @@ async def test_a_later_run_of_everything_takes_what_it_has_collected_off_the_lis
 ) -> None:
     await world.push("web")
     await world.collector.begin_due()
-    await world.lose(batches.MOST_ATTEMPTS)
+    await world.lose(collector.MOST_ATTEMPTS)
     await world.collector.drain()
     await world.next_run()
     assert (await world.values("web"))[OPEN] == 0
@@ -68,7 +68,7 @@ async def test_the_page_of_runs_lists_what_was_given_up_and_tries_it_again(
     world = await shown_world(start)
     await world.push("web", "shop")
     await world.collector.begin_due()
-    await world.lose(batches.MOST_ATTEMPTS)
+    await world.lose(collector.MOST_ATTEMPTS)
     await world.collector.drain()
     visitor = await signed_in(world.service)
     page = words(await visitor.text("/data-sources/vendor/runs"))

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from factbook.clock import HOUR, MINUTE, SECOND
-from factbook.collection import Collector
+from factbook.collection.collector import Collector
 from factbook.datasources.registry import Registry
 from factbook.scheduling import runs
 from factbook.scheduling.schedule import find_next_start

@@ -114,7 +114,7 @@ async def test_a_draft_is_collected_on_demand_only(service: Service) -> None:
 async def test_a_large_catalog_is_read_in_portions(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_start, "_PORTION", 50)
+    monkeypatch.setattr(run_start, "_ENTITIES_IN_PORTION", 50)
     count = 120
     await world.push(*(f"part-{number}" for number in range(count)))
     await world.collector.drain()

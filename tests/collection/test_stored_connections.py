@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from factbook.clock import MINUTE, SECOND
-from factbook.collection import Collector
+from factbook.collection.collector import Collector
 from factbook.storage import Transaction
 from tests.collection.test_connecting import proof
 from tests.conftest import StartService

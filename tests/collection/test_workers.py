@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from factbook.clock import DAY
-from factbook.datasources import memory as memories
-from factbook.datasources.memory import DatabaseMemory
+from factbook.datasources import clients
+from factbook.datasources.clients import DatabaseMemory
 from tests.collection.world import OPEN, World
 from tests.service import Service
 
@@ -81,9 +81,9 @@ async def test_an_integration_remembers_from_run_to_run_until_its_days_are_over(
     assert world.vendor.recalled[2:] == [None]
     later = world.service.time() + 2 * DAY
 
-    assert await memories.sweep(world.database, ["vendor"], later) == 1
+    assert await clients.sweep_memories(world.database, ["vendor"], later) == 1
     gone = later + 40 * DAY
-    without = await memories.sweep(world.database, ["another"], gone)
+    without = await clients.sweep_memories(world.database, ["another"], gone)
     assert (without, await world.count("memories")) == (1, 0)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
-from factbook.collection import Collector
+from factbook.collection.collector import Collector
 from factbook.integrations.integration import Integration
 from factbook.outbound.client import HttpClient
 from factbook.scheduling.schedule import find_next_start

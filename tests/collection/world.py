@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Any
 
-from factbook.collection import Collector
+from factbook.collection.collector import Collector
 from factbook.facts import store
 from factbook.facts.freshness import Latest
 from factbook.scheduling import run_queue, runs

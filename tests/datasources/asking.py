@@ -10,9 +10,11 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from factbook.clock import Clock
-from factbook.collection import Collector
-from factbook.datasources import custom
-from factbook.datasources.custom import CustomSourceDefinition, SourceConnection
+from factbook.collection.collector import Collector
+from factbook.datasources.custom import definition as source_definition
+from factbook.datasources.custom import sources
+from factbook.datasources.custom.connections import SourceConnection
+from factbook.datasources.custom.definition import CustomSourceDefinition
 from factbook.facts import store
 from factbook.facts.freshness import Latest
 from factbook.integrations.integration import Integration
@@ -139,7 +141,7 @@ def definition(
     """A source; facts are a type and a JMESPath each, or a pattern between slashes."""
     if type_ == "http":
         config = {"connection": "ci"} | config
-    return custom.parse(
+    return source_definition.parse_source_definition(
         {
             "id": id_,
             "title": id_.title(),
@@ -179,7 +181,7 @@ class NoFiles:
 
 def integration(of: CustomSourceDefinition, *, ci: SourceConnection = CI) -> Integration:
     """What the collector works on, of a source that asks the connection `ci` if it asks any."""
-    found = custom.integration(of, {"ci": ci}, NoFiles())
+    found = sources.build_integration(of, {"ci": ci}, NoFiles())
     assert found is not None
     return found
 

@@ -4,8 +4,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from factbook.datasources import custom
-from factbook.datasources.custom import CustomSourceDefinition, SourceConnection
+from factbook.datasources.custom import sources
+from factbook.datasources.custom.connections import SourceConnection
+from factbook.datasources.custom.definition import CustomSourceDefinition
 from factbook.integrations.integration import Integration
 from factbook.outbound.client import HttpClient
 from factbook.outbound.network import Network
@@ -86,7 +87,7 @@ class Beside:
         self.world = Custom(
             self._service,
             connecting(network(**options), clock, seconds),
-            *(custom.integration(one, connections, NoFiles()) for one in (source, other)),
+            *(sources.build_integration(one, connections, NoFiles()) for one in (source, other)),
             clock=clock,
         )
         entities = []

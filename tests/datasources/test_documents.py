@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from factbook.datasources.custom.documents import (
-    DEEPEST,
+    DEEPEST_DOCUMENT,
     FORMATS,
-    LONGEST,
+    LONGEST_BODY,
     MOST_YAML_PARTS,
     UnreadableDocumentError,
-    read,
+    read_body,
 )
 
 JSON = st.recursive(
@@ -26,7 +26,7 @@ JSON = st.recursive(
 @pytest.mark.slow
 @given(JSON)
 def test_what_is_json_is_read_as_it_is(value: object) -> None:
-    assert read(msgspec.json.encode(value), "json") == value
+    assert read_body(msgspec.json.encode(value), "json") == value
 
 
 def test_yaml_means_what_json_can_say() -> None:
@@ -43,11 +43,11 @@ def test_yaml_means_what_json_can_say() -> None:
         b"": None,
         b"x: .nan": {"x": None},
     }
-    assert {text: read(text, "yaml") for text in expected} == expected
+    assert {text: read_body(text, "yaml") for text in expected} == expected
 
 
 def test_a_text_is_read_whatever_its_bytes() -> None:
-    assert read(b"caf\xc3\xa9 \xff", "text") == "café �"
+    assert read_body(b"caf\xc3\xa9 \xff", "text") == "café �"
 
 
 @pytest.mark.slow
@@ -56,8 +56,16 @@ def test_what_is_beyond_the_bounds_is_refused_and_never_quoted(subtests: pytest.
         ("json", b"{", "not JSON"),
         ("json", b'"\xff"', "not JSON"),
         ("json", b"[" * 100_000, "nested more than 100"),
-        ("json", b"[" * (DEEPEST + 1) + b"]" * (DEEPEST + 1), "nested more than 100"),
-        ("yaml", b"[" * (DEEPEST + 1) + b"]" * (DEEPEST + 1), "nested more than 100"),
+        (
+            "json",
+            b"[" * (DEEPEST_DOCUMENT + 1) + b"]" * (DEEPEST_DOCUMENT + 1),
+            "nested more than 100",
+        ),
+        (
+            "yaml",
+            b"[" * (DEEPEST_DOCUMENT + 1) + b"]" * (DEEPEST_DOCUMENT + 1),
+            "nested more than 100",
+        ),
         ("yaml", b"a: &x [1]\nb: *x", "alias"),
         ("yaml", b"a: b: c", "not plain YAML, in line 1"),
         ("yaml", b"a: !!python/object/apply:os.system [true]", "not plain YAML"),
@@ -69,19 +77,19 @@ def test_what_is_beyond_the_bounds_is_refused_and_never_quoted(subtests: pytest.
         ("yaml", b"a: " + b"1:" * 300 + b"1.5", None),
         ("yaml", b"a: " + b"1:" * 400_000 + b"1", None),
         ("yaml", b"x: 1e99999999999999999999:6", None),
-        ("yaml", b"a" * (LONGEST["yaml"] + 1), "more than 1024 KiB"),
+        ("yaml", b"a" * (LONGEST_BODY["yaml"] + 1), "more than 1024 KiB"),
         ("yaml", b"[" + b"1," * MOST_YAML_PARTS + b"1]", "more than 150000 parts"),
-        ("json", b" " * LONGEST["json"] + b"1", "more than 2048 KiB"),
-        ("text", b"a" * (LONGEST["text"] + 1), "more than 5120 KiB"),
+        ("json", b" " * LONGEST_BODY["json"] + b"1", "more than 2048 KiB"),
+        ("text", b"a" * (LONGEST_BODY["text"] + 1), "more than 5120 KiB"),
         ("json", b"1" * 5_000, "not JSON"),
     ]
     for format_, body, told in cases:
         with subtests.test(format=format_, body=body):
             if told is None:
-                assert read(body, "yaml") is not None
+                assert read_body(body, "yaml") is not None
                 continue
             with pytest.raises(UnreadableDocumentError, match=told) as caught:
-                read(body, format_)  # type: ignore[arg-type]
+                read_body(body, format_)  # type: ignore[arg-type]
             assert "system" not in str(caught.value)
 
 
@@ -90,4 +98,4 @@ def test_no_body_does_more_than_be_refused(body: bytes | str) -> None:
     data = body if isinstance(body, bytes) else body.encode()
     for format_ in FORMATS:
         with suppress(UnreadableDocumentError):
-            assert msgspec.json.encode(read(data, format_))
+            assert msgspec.json.encode(read_body(data, format_))

@@ -1,6 +1,7 @@
 """Sources that need no host: of the entities themselves, and pushed ones."""
 
-from factbook.datasources import custom
+from factbook.datasources.custom import definition as source_definition
+from factbook.datasources.custom import sources
 from tests.datasources.asking import (
     KEY,
     Custom,
@@ -36,7 +37,7 @@ async def test_the_entity_itself_is_the_document(service: Service) -> None:
 
 
 def test_a_source_that_is_pushed_is_not_collected() -> None:
-    source = custom.parse(
+    source = source_definition.parse_source_definition(
         {
             "id": "pushed",
             "title": "Pushed",
@@ -44,4 +45,4 @@ def test_a_source_that_is_pushed_is_not_collected() -> None:
             "schema": {"ok": {"type": "boolean"}},
         }
     )
-    assert custom.integration(source, {}, NoFiles()) is None
+    assert sources.build_integration(source, {}, NoFiles()) is None

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from factbook.datasources.custom import extraction
 from factbook.datasources.custom.extraction import (
-    NOTHING,
+    LARGEST_RESULT,
+    NO_SUCH_VALUE,
     TOO_SLOW,
-    UNFIT,
-    expression,
-    extract,
-    pattern,
+    UNFIT_EXPRESSION,
+    compile_expression,
+    compile_pattern,
+    extract_values,
 )
-from factbook.datasources.custom.interpreter import LARGEST
 from factbook.errors import InputError
 from factbook.facts.schema import FactType
 from factbook.outbound.outcomes import Missing, Outcome
@@ -34,11 +34,11 @@ def test_an_expression_gives_a_value_or_nothing() -> None:
         "length(list)": 2,
         "sum(list[].v)": 7,
         "join(', ', list[].n)": "x, y",
-        "a.none": NOTHING,
-        "nowhere": NOTHING,
+        "a.none": NO_SUCH_VALUE,
+        "nowhere": NO_SUCH_VALUE,
         "a.b == `1`": True,
     }
-    assert {text: expression(text).of(DOCUMENT) for text in expected} == expected
+    assert {text: compile_expression(text).of(DOCUMENT) for text in expected} == expected
 
 
 def test_texts_are_split_and_times_reckoned_with() -> None:
@@ -61,7 +61,7 @@ def test_texts_are_split_and_times_reckoned_with() -> None:
         "add_days(released, `-0.5`)": "2026-11-29T22:00:00Z",
         "to_number(measure)": 1.0,
     }
-    assert {text: expression(text).of(document) for text in expected} == expected
+    assert {text: compile_expression(text).of(document) for text in expected} == expected
 
 
 def test_functions_refuse_what_is_no_time_and_what_has_no_separator(
@@ -77,15 +77,15 @@ def test_functions_refuse_what_is_no_time_and_what_has_no_separator(
         "split(`1`, ',')",
     ):
         with subtests.test(text=text):
-            assert expression(text).of({}) == UNFIT
+            assert compile_expression(text).of({}) == UNFIT_EXPRESSION
 
 
 def test_parts_of_a_text_count_as_steps_and_copies() -> None:
-    found, steps = expression("split(@, ',')").measured("," * 400_000, 10_000_000)
+    found, steps = compile_expression("split(@, ',')").measured("," * 400_000, 10_000_000)
     assert (len(found), steps > 400_000) == (400_001, True)
-    assert expression("split(@, ',')").measured("," * 400_000, 300_000)[0] == TOO_SLOW
+    assert compile_expression("split(@, ',')").measured("," * 400_000, 300_000)[0] == TOO_SLOW
     with pytest.raises(InputError, match="128 times as large"):
-        expression(
+        compile_expression(
             "[split(a, 'x'), split(b, 'y')].{"
             + ", ".join(f"k{n}: split(@, ',')" for n in range(4))
             + "}"
@@ -93,7 +93,7 @@ def test_parts_of_a_text_count_as_steps_and_copies() -> None:
 
 
 def test_an_expression_that_does_not_fit_says_nothing_of_the_document() -> None:
-    found = expression("sum(list[].n)").of(DOCUMENT)
+    found = compile_expression("sum(list[].n)").of(DOCUMENT)
     assert isinstance(found, Missing)
     assert found.outcome is Outcome.BAD_DEFINITION
     assert "x" not in found.detail.split()
@@ -107,7 +107,7 @@ def test_a_pattern_gives_what_the_type_of_the_fact_says(subtests: pytest.Subtest
         (r"ratio=(\S+)", "float", 0.5),
         (r"^port", "boolean", True),
         (r"nowhere", "boolean", False),
-        (r"nowhere", "string", NOTHING),
+        (r"nowhere", "string", NO_SUCH_VALUE),
         (r"tag:(\w+)", "set", ["a", "b"]),
         (r"nowhere", "set", []),
         (r"version: (\S+)", "integer", 1.4),  # which the schema then refuses
@@ -115,35 +115,35 @@ def test_a_pattern_gives_what_the_type_of_the_fact_says(subtests: pytest.Subtest
     for text, type_, value in cases:
         with subtests.test(text=text, type=type_):
             document = "version: 1.4\nport=80 ratio=0.5 tag:a tag:b tag:a"
-            assert pattern(text, type_).of(document) == value
+            assert compile_pattern(text, type_).of(document) == value
 
 
 def test_a_pattern_reads_any_document_as_its_json() -> None:
-    assert pattern(r'"v":(\d)', "set").of(DOCUMENT) == ["3", "4"]
+    assert compile_pattern(r'"v":(\d)', "set").of(DOCUMENT) == ["3", "4"]
 
 
 def test_what_is_no_extractor_is_refused_when_it_is_defined(subtests: pytest.Subtests) -> None:
     cases: list[tuple[Any, str, str]] = [
-        (expression, "(", "not a JMESPath"),
-        (expression, "a[", "not a JMESPath"),
-        (expression, "", "not a JMESPath"),
-        (expression, "a == `b`", "has to be JSON"),
-        (expression, 'a."\\ud800"', "a name that is no text"),
-        (expression, "&a", "& outside of"),
-        (expression, "[to_array(&a), b]", "& outside of"),
-        (expression, '"\\ud800"(', "a name that is no text"),
-        (expression, "steal(@)", "no function steal"),
-        (expression, "join(a.b, list)", "literal"),
-        (expression, "join('eleven long', list)", "literal text of 10 characters"),
-        (expression, "|".join(["[@, @]"] * 8), "256 times"),
-        (expression, "|".join(["{a: @, b: @}"] * 8), "256 times"),
-        (expression, "|".join(["to_string([@])"] * 8), "256 times"),
-        (expression, "map(&map(&[@,@,@,@,@,@,@,@,@,@,@], [@,@,@,@]), [@,@,@,@])", "times"),
-        (expression, "a." * 500 + "b", "longer than 1000"),
-        (expression, "!" * 900 + "a", "nested"),
-        (lambda text: pattern(text, "string"), "(", "not a regular expression"),
-        (lambda text: pattern(text, "string"), "a" * 1001, "longer than 1000"),
-        (lambda text: pattern(text, "object"), "a", "object"),
+        (compile_expression, "(", "not a JMESPath"),
+        (compile_expression, "a[", "not a JMESPath"),
+        (compile_expression, "", "not a JMESPath"),
+        (compile_expression, "a == `b`", "has to be JSON"),
+        (compile_expression, 'a."\\ud800"', "a name that is no text"),
+        (compile_expression, "&a", "& outside of"),
+        (compile_expression, "[to_array(&a), b]", "& outside of"),
+        (compile_expression, '"\\ud800"(', "a name that is no text"),
+        (compile_expression, "steal(@)", "no function steal"),
+        (compile_expression, "join(a.b, list)", "literal"),
+        (compile_expression, "join('eleven long', list)", "literal text of 10 characters"),
+        (compile_expression, "|".join(["[@, @]"] * 8), "256 times"),
+        (compile_expression, "|".join(["{a: @, b: @}"] * 8), "256 times"),
+        (compile_expression, "|".join(["to_string([@])"] * 8), "256 times"),
+        (compile_expression, "map(&map(&[@,@,@,@,@,@,@,@,@,@,@], [@,@,@,@]), [@,@,@,@])", "times"),
+        (compile_expression, "a." * 500 + "b", "longer than 1000"),
+        (compile_expression, "!" * 900 + "a", "nested"),
+        (lambda text: compile_pattern(text, "string"), "(", "not a regular expression"),
+        (lambda text: compile_pattern(text, "string"), "a" * 1001, "longer than 1000"),
+        (lambda text: compile_pattern(text, "object"), "a", "object"),
     ]
     for make, text, told in cases:
         with subtests.test(text=text), pytest.raises(InputError, match=told):
@@ -156,7 +156,7 @@ def test_back_quotes_inside_other_quotes_and_json_in_them_are_taken(
     texts = ["'`no`'", '"`no`"', "a == `[1, {}]`", 'a == `"x\\`y"`', "a == ` 7 `", "`null`"]
     for text in texts:
         with subtests.test(text=text):
-            assert expression(text).text == text
+            assert compile_expression(text).text == text
 
 
 @pytest.mark.slow
@@ -164,19 +164,19 @@ def test_back_quotes_inside_other_quotes_and_json_in_them_are_taken(
 @pytest.mark.parametrize("type_", ["string", "set"])
 def test_a_catastrophic_pattern_ends_with_its_bound(text: str, type_: FactType) -> None:
     """Without a bound it would take 2^5000 steps, and the runner would end the test."""
-    found = pattern(text, type_).of("a" * 5_000 + " ")
-    assert found in (NOTHING, []) or isinstance(found, Missing)
+    found = compile_pattern(text, type_).of("a" * 5_000 + " ")
+    assert found in (NO_SUCH_VALUE, []) or isinstance(found, Missing)
 
 
 @pytest.mark.slow
 def test_an_expression_that_takes_long_ends_with_its_bound() -> None:
-    slow = expression("length(" + "[*]|" * 120 + "[*])")
+    slow = compile_expression("length(" + "[*]|" * 120 + "[*])")
     found = slow.of([[]] * 300_000)
     assert found == Missing(Outcome.TRANSIENT, "the extraction took too long")
 
 
 def test_an_expression_looks_at_the_clock_at_each_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    document, deep = {"a": {"a": {"a": {"a": 1}}}}, expression("a.a.a.a")
+    document, deep = {"a": {"a": {"a": {"a": 1}}}}, compile_expression("a.a.a.a")
     assert deep.of(document) == 1
     seconds = itertools.count(0, extraction.EXPRESSION_SECONDS / 3)
     monkeypatch.setattr(time, "monotonic", lambda: next(seconds))
@@ -185,10 +185,10 @@ def test_an_expression_looks_at_the_clock_at_each_step(monkeypatch: pytest.Monke
 
 def test_what_is_too_large_or_too_deep_is_no_fact(subtests: pytest.Subtests) -> None:
     cases: list[tuple[str, Any]] = [
-        ("@", "x" * (LARGEST + 1)),
+        ("@", "x" * (LARGEST_RESULT + 1)),
         ("[@, @]", ["x" * 1_000] * 600),
-        ("@", [1] * LARGEST),
-        ("@", {"k" * 2_000: 1, "l" * (LARGEST - 1_000): 1}),
+        ("@", [1] * LARGEST_RESULT),
+        ("@", {"k" * 2_000: 1, "l" * (LARGEST_RESULT - 1_000): 1}),
         ("to_string([@, @, @])", ["x" * 400_000]),
         ("join('', [@, @, @])", "x" * 400_000),
         ("[[[[[@]]]]]", json.loads("[" * 96 + "]" * 96)),
@@ -196,14 +196,16 @@ def test_what_is_too_large_or_too_deep_is_no_fact(subtests: pytest.Subtests) -> 
     ]
     for text, document in cases:
         with subtests.test(text=text, document=document):
-            found = extract({"large": expression(text), "small": expression("'a'")}, document)
+            found = extract_values(
+                {"large": compile_expression(text), "small": compile_expression("'a'")}, document
+            )
             told = Missing(Outcome.TOO_LARGE, "what was extracted is too large for facts")
             assert found == {"large": told, "small": "a"}
 
 
 def test_the_facts_of_one_entity_share_a_size() -> None:
-    some = {name: expression("@") for name in "abc"}
-    found = extract(some, "x" * 400_000)
+    some = {name: compile_expression("@") for name in "abc"}
+    found = extract_values(some, "x" * 400_000)
     assert [type(one) for one in found.values()] == [str, str, Missing]
 
 
@@ -211,7 +213,7 @@ def test_all_extractors_of_a_source_share_a_bound(monkeypatch: pytest.MonkeyPatc
     """Each takes a quarter of it here, and those that come after it are not begun."""
     seconds = itertools.count(0, extraction.LONGEST_SECONDS / 4)
     monkeypatch.setattr(time, "monotonic", lambda: next(seconds))
-    found = extract({f"fact{i}": pattern("a+", "string") for i in range(200)}, "aab")
+    found = extract_values({f"fact{i}": compile_pattern("a+", "string") for i in range(200)}, "aab")
     late = Missing(Outcome.TRANSIENT, "the extraction took too long")
     assert list(found.values()) == ["aa"] * 3 + [late] * 197
 
@@ -219,5 +221,5 @@ def test_all_extractors_of_a_source_share_a_bound(monkeypatch: pytest.MonkeyPatc
 @given(st.text(alphabet="ab.[]{}|@&`'\"()*?,:=<>! 01", max_size=40))
 def test_every_expression_is_refused_or_finds_a_value_of_json(text: str) -> None:
     with suppress(InputError):
-        found = expression(text).of(DOCUMENT)
+        found = compile_expression(text).of(DOCUMENT)
         assert isinstance(found, Missing) or json.loads(json.dumps(found)) == found

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from factbook.datasources.custom import CustomSourceDefinition
+from factbook.datasources.custom.definition import CustomSourceDefinition
 from tests.datasources.hostile import (
     CHUNKED,
     DEEP,

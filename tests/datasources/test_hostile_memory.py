@@ -37,10 +37,10 @@ async def test_a_bomb_takes_no_memory(beside: Beside, serve: Serve, answer: byte
 # What is read may be as large as it can: several at once, each with what takes most memory.
 _GREEDY = """
 import resource
-from factbook.datasources import custom
-from factbook.datasources.custom import fact_extraction
+from factbook.datasources.custom import sources
+from factbook.datasources.custom.definition import parse_source_definition
 
-source = custom.parse({
+source = parse_source_definition({
     "id": "x", "title": "X",
     "handlerDefinition": {"type": "entity", "config": {"id": "x"}},
     "schema": {
@@ -50,7 +50,8 @@ source = custom.parse({
 })
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 body = b"[" + b"[]," * 690_000 + b"1]"
-work = [fact_extraction._THREADS.submit(fact_extraction.from_body, source, body) for _ in range(4)]
+threads = sources._EXTRACTION_THREADS
+work = [threads.submit(sources.facts_of_body, source, body) for _ in range(4)]
 assert {len(one.result().missing) for one in work} == {2}
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
 """

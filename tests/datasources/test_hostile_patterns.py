@@ -2,7 +2,8 @@
 
 import pytest
 
-from factbook.datasources.custom import SourceConnection, extraction
+from factbook.datasources.custom import extraction
+from factbook.datasources.custom.connections import SourceConnection
 from factbook.errors import InputError, InvalidItemsError
 from factbook.outbound.client import build_address
 from tests.datasources.asking import definition
@@ -20,7 +21,7 @@ def test_a_pattern_that_takes_long_to_compile_is_refused(subtests: pytest.Subtes
     message = "invalid repetition size|repeats more than|too large|longer than 1000"
     for text in texts:
         with subtests.test(text=text), pytest.raises(InputError, match=message):
-            extraction.pattern(text, "string")
+            extraction.compile_pattern(text, "string")
 
 
 @pytest.mark.parametrize(
@@ -33,7 +34,7 @@ def test_a_pattern_that_takes_long_to_compile_is_refused(subtests: pytest.Subtes
     ],
 )
 def test_a_pattern_of_daily_use_is_taken(text: str) -> None:
-    assert extraction.pattern(text, "boolean").of("nothing of it") is False
+    assert extraction.compile_pattern(text, "boolean").of("nothing of it") is False
 
 
 def test_many_patterns_of_daily_use_are_taken_together() -> None:

@@ -4,19 +4,19 @@ from typing import Any
 
 import pytest
 
-from factbook.datasources.custom import validation
+from factbook.datasources.custom import definition
 from factbook.errors import InvalidItemsError
 from tests.api.defining import of_entities, pushed
 
 
 def told(document: Any) -> list[str]:
     with pytest.raises(InvalidItemsError) as caught:
-        validation.read(document)
+        definition.read_source_definition(document)
     return [problem["path"] for problem in caught.value.details["problems"]]
 
 
 def test_a_definition_without_a_mistake_is_read() -> None:
-    assert validation.read(of_entities()).type == "entity"
+    assert definition.read_source_definition(of_entities()).type == "entity"
 
 
 def test_mistakes_of_the_source_and_of_how_it_is_come_by_are_told_together() -> None:

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from factbook.datasources import custom
-from factbook.datasources.repository_files import HostFiles
+from factbook.datasources.custom import sources as source_sources
+from factbook.datasources.registry import HostFiles
 from tests.datasources.asking import Custom, Hosts, NoFiles, built, connecting, definition
 from tests.integrations.gitlab.asking import APP
 from tests.integrations.gitlab.asking import full as project
@@ -25,7 +25,7 @@ async def test_a_file_of_the_repository_is_the_document(service: Service) -> Non
         format="yaml",
         facts={"replicas": ("integer", "replicas"), "tag": ("string", "/app:([0-9.]+)/")},
     )
-    found = custom.integration(source, {}, files)
+    found = source_sources.build_integration(source, {}, files)
     world = Custom(service, connecting(service, Hosts()), found)
     slug = {"gitlab.com/project-slug": APP}
     await world.run(
@@ -46,7 +46,7 @@ async def test_a_file_of_the_repository_is_the_document(service: Service) -> Non
 @pytest.mark.parametrize("name", ["..", ".", "a/../b", "a//b"])
 def test_a_path_that_an_entity_leads_astray_is_not_asked_for(name: str) -> None:
     source = definition("repository-file", path='{{ metadata.annotations."x" }}/f')
-    found = custom.integration(source, {}, OneFile())
+    found = source_sources.build_integration(source, {}, OneFile())
     assert found is not None
     target = found.target({"metadata": {"annotations": {"x": name}}})
     assert not isinstance(target, str)
@@ -69,7 +69,7 @@ async def test_the_files_of_a_directory_are_the_document(service: Service) -> No
         facts={"count": ("integer", "count"), "files": ("set", "paths")},
     )
     everything = definition("repository-directory", "all", {"count": ("integer", "count")})
-    sources = [custom.integration(one, {}, files) for one in (source, everything)]
+    sources = [source_sources.build_integration(one, {}, files) for one in (source, everything)]
     world = Custom(service, connecting(service, Hosts()), *sources)
     slug = {"gitlab.com/project-slug": APP}
     app = built("app", folder="docs", **slug)
@@ -88,7 +88,7 @@ async def test_files_that_were_not_collected_yet_are_no_empty_list(service: Serv
     members = {"timeout": {"seconds": 20}}
     facts = {"count": ("integer", "count")}
     source = definition("repository-directory", facts=facts, members=members)
-    found = custom.integration(source, {}, files)
+    found = source_sources.build_integration(source, {}, files)
     world = Custom(service, connecting(service, Hosts()), found)
     await world.run(built("app", **{"gitlab.com/project-slug": APP}))
     assert (await world.latest("app")).reasons == {

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from factbook.datasources.custom import definition
-from factbook.datasources.custom.http_source import Rendered, rendered
+from factbook.datasources.custom.sources import Rendered, render_request
 from factbook.errors import InputError, InvalidItemsError
 from factbook.outbound.outcomes import Missing, Outcome
 
@@ -30,9 +30,9 @@ def request(entity: dict[str, Any] | None = None, **config: Any) -> Rendered | M
         },
         "schema": {"a": {"type": "string", "extract": {"jmespath": "a"}}},
     }
-    found = definition.parse(document).request
+    found = definition.parse_source_definition(document).request
     assert found is not None
-    return rendered(found, ENTITY if entity is None else entity)
+    return render_request(found, ENTITY if entity is None else entity)
 
 
 def path(text: str) -> str:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factbook.datasources import value_filters
+from factbook.datasources import fact_columns
 from factbook.errors import InputError
 from factbook.facts.schema import TYPES, Fact, FactType
 
@@ -19,7 +19,7 @@ types: st.SearchStrategy[FactType] = st.sampled_from([*TYPES])
 @given(types, st.fixed_dictionaries(dict.fromkeys(names, texts)))
 def test_a_filter_is_read_or_refused(type_: FactType, given: dict[str, str | None]) -> None:
     try:
-        found = value_filters.read(Fact("x", type_), given)
+        found = fact_columns.read_value_filter(Fact("x", type_), given)
     except InputError:
         return
     assert found.known in {None, True, False}
@@ -31,20 +31,20 @@ def test_a_place_comes_back_from_its_cursor(one: tuple[FactType, Any]) -> None:
     type_, value = one
     fact = Fact("x", type_)
     for place in ((True, value, "component:default/a"), (False, None, "")):
-        assert value_filters.place(fact, value_filters.cursor(place)) == place
-    assert value_filters.cursor(None) is None
+        assert fact_columns.place_of_cursor(fact, fact_columns.write_value_cursor(place)) == place
+    assert fact_columns.write_value_cursor(None) is None
 
 
 @given(types, st.text() | st.binary().map(lambda some: some.decode("latin-1")))
 def test_any_other_cursor_is_refused_or_a_place(type_: FactType, text: str) -> None:
     try:
-        found = value_filters.place(Fact("x", type_), text)
+        found = fact_columns.place_of_cursor(Fact("x", type_), text)
     except InputError:
         return
     assert found is None or isinstance(found[2], str)
 
 
 def test_a_place_of_another_fact_is_refused() -> None:
-    cursor = value_filters.cursor((True, "text", "component:default/a"))
+    cursor = fact_columns.write_value_cursor((True, "text", "component:default/a"))
     with pytest.raises(InputError, match="of this fact"):
-        value_filters.place(Fact("x", "integer"), cursor)
+        fact_columns.place_of_cursor(Fact("x", "integer"), cursor)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from factbook.clock import DAY, HOUR, MINUTE, SECOND
-from factbook.datasources import catalog_samples
+from factbook.collection import run_start
 from factbook.errors import FactbookError
 from factbook.facts import store
 from factbook.facts.datasource import DataSource, Lifecycle
@@ -108,9 +108,9 @@ async def test_a_catalog_of_many_entities_is_sampled_whole(service: Service) -> 
     count = 2_100
     await service.push("many", *(component(f"part-{number}") for number in range(count)))
     database = service.state.database
-    assert await catalog_samples.sample_catalog(database, SOURCES, NOON) == count
+    assert await run_start.sample_catalog(database, SOURCES, NOON) == count
     assert await rows(service) == 3 * count
-    assert await catalog_samples.sample_catalog(database, SOURCES, NOON + HOUR) == 0
+    assert await run_start.sample_catalog(database, SOURCES, NOON + HOUR) == 0
 
 
 async def test_samples_that_failed_are_taken_in_the_next_round(service: Service) -> None:
@@ -119,7 +119,7 @@ async def test_samples_that_failed_are_taken_in_the_next_round(service: Service)
     hide = "ALTER TABLE facts_history RENAME TO hidden"
     await database.write(lambda tx: tx.run(hide))
     with pytest.raises(Exception, match="facts_history") as failure:
-        await catalog_samples.sample_catalog(database, SOURCES, NOON)
+        await run_start.sample_catalog(database, SOURCES, NOON)
     assert not isinstance(failure.value, FactbookError)
     await database.write(lambda tx: tx.run("ALTER TABLE hidden RENAME TO facts_history"))
     service.time.advance(ROUND)

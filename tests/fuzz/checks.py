@@ -13,7 +13,7 @@ from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.rules.explanation import explain_check
 from factbook.checks.rules.rule_evaluation import CompiledCheck
 from factbook.checks.takeover import rhdh, tech_insights
-from factbook.datasources import value_filters
+from factbook.datasources import fact_columns
 from factbook.facts.freshness import Latest
 from tests.checks.sources import CODE, SOURCES
 from tests.fuzz.promises import json, lines, text, tried
@@ -86,7 +86,7 @@ def value_filter(data: bytes) -> None:
     fact = next((one for one in CODE.schema if one.name == name), CODE.schema[0])
     keys = ("known", "reason", "value", "min", "below")
     given = {key: value or None for key, value in zip(keys, values, strict=True)}
-    found = tried(value_filters.read, fact, given)
+    found = tried(fact_columns.read_value_filter, fact, given)
     assert found is None or (found.known is None) is (given["known"] is None)
 
 
@@ -147,7 +147,7 @@ TARGETS = [
             "checks.definitions.scorecard.parse_scorecard",
         ),
     ),
-    Target("value-filter", value_filter, ("datasources.value_filters.read",)),
+    Target("value-filter", value_filter, ("datasources.fact_columns.read_value_filter",)),
     Target("check-takeover", takeover, ("checks.takeover.rhdh.parse_threshold",)),
     Target("version", version, ("checks.rules.comparisons.parse_version",)),
 ]

@@ -12,17 +12,9 @@ from factbook.catalog.push_rules import Annotator, PushRules
 from factbook.catalog.store.index_rows import Derived
 from factbook.cli import documents as files
 from factbook.cli import source_plans
-from factbook.datasources.custom import (
-    definition,
-    documents,
-    extraction,
-    fact_extraction,
-    templates,
-    yaml_text,
-)
-from factbook.datasources.custom import validation as mistakes
+from factbook.datasources.custom import definition, documents, extraction, sources, yaml_text
 from factbook.datasources.custom.documents import UnreadableDocumentError
-from factbook.datasources.custom.templates import NoValueError
+from factbook.datasources.custom.extraction import NoValueError
 from factbook.errors import InvalidItemsError
 from factbook.facts import datasource, entity_filter
 from factbook.facts.schema import FactType
@@ -117,12 +109,12 @@ def filter_of_source(data: bytes) -> None:
 def yaml(data: bytes) -> None:
     """YAML is JSON or refused; what was written is read as it was."""
     try:
-        assert msgspec.json.encode(documents.read(data, "yaml")) is not None
+        assert msgspec.json.encode(documents.read_body(data, "yaml")) is not None
     except UnreadableDocumentError as error:
         check_told(error)
-    found = tried(yaml_text.read, text(data))
+    found = tried(yaml_text.read_yaml, text(data))
     if found is not None:
-        assert yaml_text.read(yaml_text.written(found)) == found
+        assert yaml_text.read_yaml(yaml_text.write_yaml(found)) == found
 
 
 def file(data: bytes) -> None:
@@ -157,18 +149,18 @@ def source(data: bytes) -> None:
     document = json(data)
     problems: list[dict[str, str]] = []
     try:
-        found = mistakes.read(document)
+        found = definition.read_source_definition(document)
     except InvalidItemsError as error:
         problems = error.details["problems"]
         assert problems
         assert all(isinstance(one["path"], str) and one["message"] for one in problems)
-        assert tried(definition.parse, document) is None
+        assert tried(definition.parse_source_definition, document) is None
         return
     shown = found.source.render()
     assert (
         datasource.parse_source(msgspec.json.decode(msgspec.json.encode(shown))).render() == shown
     )
-    collected = fact_extraction.from_document(found, _ENTITY)
+    collected = sources.facts_of_document(found, _ENTITY)
     assert msgspec.json.encode(collected.values)
     assert found.source.check(collected.values)
 
@@ -178,7 +170,7 @@ def expression(data: bytes) -> None:
     given, document = lines(data, 2)
     body = document.encode()
     try:
-        read = documents.read(body, documents.FORMATS[len(given) % len(documents.FORMATS)])
+        read = documents.read_body(body, documents.FORMATS[len(given) % len(documents.FORMATS)])
     except UnreadableDocumentError:
         read = _ENTITY
     _extracted(given, read)
@@ -186,24 +178,24 @@ def expression(data: bytes) -> None:
 
 def _extracted(given: str, document: Any) -> None:
     extractors: list[extraction.Extractor] = []
-    if found := tried(extraction.expression, given):
+    if found := tried(extraction.compile_expression, given):
         extractors.append(found)
     for type_ in _TYPES:
-        if pattern := tried(extraction.pattern, given, type_):
+        if pattern := tried(extraction.compile_pattern, given, type_):
             extractors.append(pattern)
     by_name = {str(i): one for i, one in enumerate(extractors)}
-    for value in extraction.extract(by_name, document).values():
+    for value in extraction.extract_values(by_name, document).values():
         assert isinstance(value, Missing) or msgspec.json.encode(value) is not None
 
 
 def template(data: bytes) -> None:
     """A value never changes what the text around it means."""
     given, value = lines(data, 2)
-    found = tried(templates.parse, given)
+    found = tried(extraction.parse_template, given)
     if found is None:
         return
     entity = _ENTITY | {"given": value}
-    for escape in (templates.in_path, templates.as_it_is, templates.in_header):
+    for escape in (extraction.escape_path, extraction.keep_value, extraction.escape_header):
         try:
             shown = found.render(entity, escape)
         except NoValueError as error:
@@ -211,7 +203,7 @@ def template(data: bytes) -> None:
             continue
         assert isinstance(shown, str)
     try:
-        part = templates.in_path(value)
+        part = extraction.escape_path(value)
     except NoValueError:
         return
     assert build_address(_BASE, f"/a/{part}/b", {}) == f"{_BASE}/a/{part}/b"
@@ -276,8 +268,8 @@ TARGETS = (
         (
             "safe_yaml.load",
             "safe_yaml.load_as_json",
-            "datasources.custom.documents.read",
-            "datasources.custom.yaml_text.read",
+            "datasources.custom.documents.read_body",
+            "datasources.custom.yaml_text.read_yaml",
         ),
         share=60,
     ),
@@ -297,14 +289,14 @@ TARGETS = (
         "definition",
         source,
         (
-            "datasources.custom.definition.parse",
-            "datasources.custom.validation.read",
+            "datasources.custom.definition.parse_source_definition",
+            "datasources.custom.definition.read_source_definition",
             "facts.datasource.parse_source",
-            "datasources.custom.fact_extraction.from_document",
+            "datasources.custom.sources.facts_of_document",
         ),
         share=40,
     ),
     # Extraction has bounds of its own, two seconds and what the last extractor takes.
     Target("expression", expression, (), share=15, seconds=4),
-    Target("template", template, ("datasources.custom.templates.parse",), share=40),
+    Target("template", template, ("datasources.custom.extraction.parse_template",), share=40),
 )

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from factbook.clock import DAY, HOUR, MINUTE, SECOND
-from factbook.datasources.memory import DatabaseMemory
+from factbook.datasources.clients import DatabaseMemory
 from factbook.errors import ConfigurationError
 from factbook.importers import records
 from factbook.importers.records import ImportRun, compute_next_start

@@ -16,7 +16,7 @@ import httpx2
 
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
 from factbook.clock import DAY, HOUR
-from factbook.datasources import catalog_samples
+from factbook.collection import run_start
 from factbook.integrations import SOURCES
 from factbook.operations import collection_commands
 from factbook.settings import Settings
@@ -90,7 +90,7 @@ async def _fill_facts(service: Service) -> None:
     world.vendor.remembers = True
     await world.next_run()
     await world.collector.stop()
-    await catalog_samples.sample_catalog(service.state.database, SOURCES, service.time())
+    await run_start.sample_catalog(service.state.database, SOURCES, service.time())
 
 
 async def _sessions(service: Service) -> dict[str, str]:

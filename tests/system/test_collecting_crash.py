@@ -152,6 +152,6 @@ async def test_of_workers_in_several_processes_none_does_what_another_does(
 async def _begun(database: Database, integration: Integration, now: int) -> bool:
     """Whether a run begins; the workers' first one, of an empty catalog, may be in the way."""
     with suppress(UnderWayError):
-        await run_start.begin(database, integration, now)
+        await run_start.begin_run(database, integration, now)
         return True
     return False

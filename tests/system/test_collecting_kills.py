@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from factbook.clock import now
-from factbook.collection import batches, run_start
+from factbook.collection import collector, run_start
 from factbook.collection.run_start import UnderWayError
 from factbook.scheduling import runs
 from factbook.scheduling.runs import RunRecord
@@ -127,7 +127,7 @@ async def next_run(service: Service, before: int | None) -> int:
     async def is_under_way() -> bool:
         with suppress(UnderWayError):
             if before is not None:
-                await run_start.begin(database, integration, now())
+                await run_start.begin_run(database, integration, now())
         health = (await runs.fetch_health(database)).get("vendor")
         if health is not None and health.running is not None and health.running.covered:
             found.append(health.running)
@@ -172,7 +172,7 @@ async def test_a_batch_that_ends_its_process_is_given_up_and_holds_no_other_back
         workers.close()
     [listed] = await runs.list_given_up_batches(service.state.database)
     assert KILLER in listed.work
-    assert listed.attempts == batches.MOST_ATTEMPTS
+    assert listed.attempts == collector.MOST_ATTEMPTS
     last = (await runs.fetch_health(service.state.database))["vendor"].last
     assert last is not None
     assert (last.covered, last.failed) == (ENTITIES - SIZE, SIZE)

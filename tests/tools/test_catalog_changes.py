@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from factbook.clock import DAY, HOUR, MINUTE, iso
-from factbook.datasources import catalog_samples
+from factbook.collection import run_start
 from factbook.integrations import SOURCES
 from tests.service import NOON, Service, component, resource
 from tests.tools import past
@@ -139,7 +139,7 @@ async def test_a_cursor_of_a_release_before_goes_on_from_its_time(recording: Ser
 
 async def sample(service: Service) -> None:
     state = service.state
-    assert await catalog_samples.sample_catalog(state.database, SOURCES, service.time())
+    assert await run_start.sample_catalog(state.database, SOURCES, service.time())
 
 
 async def test_what_a_revision_told_is_not_told_again_by_the_daily_sample(

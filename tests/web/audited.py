@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import httpx2
 
 from factbook.auth.oauth.protocol import AUTHORIZE_PATH
-from factbook.collection.run_start import work_of
+from factbook.collection.run_start import batch_work
 from factbook.scheduling import runs
 from factbook.scheduling.runs import GivenUpBatch
 from factbook.web.checks import skeletons
@@ -149,7 +149,7 @@ async def _catalog(service: Service, ada: Browser) -> AsyncIterator[Sent]:
     yield Sent(f"{one}/publish", published, ("data-source.publish",))
     yield Sent(f"{one}/runs", ada.send("/data-sources/owners/runs"), ("data-source.run",))
     [web] = await service.state.database.one("SELECT min(id) FROM entities") or ()
-    work = work_of(["web"], {"web": [web]})
+    work = batch_work(["web"], {"web": [web]})
     batch = GivenUpBatch(1, 0, "owners", work, 6, service.time())
     await service.state.database.write(partial(runs.record_given_up_batch, batch=batch))
     again = ada.send("/data-sources/owners/given-up")

@@ -37,7 +37,7 @@ def seen(html: str) -> str:
 
 
 def text(document: dict[str, Any], **changes: Any) -> str:
-    return yaml_text.written({**document, **changes})
+    return yaml_text.write_yaml({**document, **changes})
 
 
 @pytest.mark.parametrize("path", [NEW, NEW_CARD])

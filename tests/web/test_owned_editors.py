@@ -29,7 +29,7 @@ async def mia(scoring: Service) -> Browser:
 
 
 def text(document: dict[str, Any], **changes: Any) -> str:
-    return yaml_text.written({**document, **changes})
+    return yaml_text.write_yaml({**document, **changes})
 
 
 @pytest.mark.spec("roles.groups-write-what-they-own")

@@ -27,7 +27,7 @@ async def kim(service: Service) -> Browser:
 
 
 def text(**members: Any) -> str:
-    return yaml_text.written(of_entities(**members))
+    return yaml_text.write_yaml(of_entities(**members))
 
 
 async def test_a_member_makes_changes_publishes_runs_and_deletes_the_source_of_the_group(
@@ -109,7 +109,7 @@ async def test_an_editor_is_shown_the_connections_of_the_own_groups_and_no_way_t
     assert "https://ci.test/api" in html
     assert "secretive" not in html
     assert "/administration/connections" not in html
-    document = yaml_text.written(asking("builds", "secretive"))
+    document = yaml_text.write_yaml(asking("builds", "secretive"))
     for do in ("save", "try"):
         answer = await kim.send(NEW, text=document, do=do, entity=OUR_WEB)
         assert answer.status_code == 400

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from factbook.datasources.custom import starters, yaml_text
+from factbook.datasources.custom import definition, yaml_text
 from factbook.web.data_sources import source_labels
 from tests.api.defining import define, of_entities, shown
 from tests.service import Service
@@ -27,7 +27,7 @@ async def test_each_kind_begins_with_a_definition_that_can_be_saved(
             assert source_labels.TYPES[type_][1].replace("'", "&#39;") in page
             id_ = f"last-{type_}"
             html = await visitor.text("/data-sources/new", type=type_, id=id_)
-            text = starters.skeleton(id_, type_)  # type: ignore[arg-type]
+            text = definition.write_starter(id_, type_)  # type: ignore[arg-type]
             assert words(text.replace("<", "&lt;")) in words(html)
             done = words(await visitor.done("/data-sources/new", text=text, do="save"))
             assert "The draft is saved." in done
@@ -85,7 +85,7 @@ async def test_what_says_the_same_as_what_is_published_is_no_draft(service: Serv
     visitor = await signed_in(service)
     html = await visitor.text(EDIT)
     done = await visitor.done(
-        EDIT, text=yaml_text.written(of_entities()), do="save", seen=seen(html)
+        EDIT, text=yaml_text.write_yaml(of_entities()), do="save", seen=seen(html)
     )
     assert "Nothing differs from what is published." in done
 

@@ -7,7 +7,7 @@ from html import unescape
 import pytest
 
 from factbook.clock import DAY, HOUR, MINUTE
-from factbook.collection import Collector
+from factbook.collection.collector import Collector
 from factbook.outbound.outcomes import Missing, Outcome
 from tests.api.defining import define, of_entities
 from tests.collection.madeup import DOWN

@@ -79,7 +79,7 @@ async def test_a_fact_that_would_be_lost_is_published_only_on_purpose(service: S
     visitor = await signed_in(service)
     html = await visitor.text("/data-sources/coverage/edit")
     service.time.advance(MINUTE)
-    text = yaml_text.written(pushed(schema={"tool": {"type": "boolean"}}))
+    text = yaml_text.write_yaml(pushed(schema={"tool": {"type": "boolean"}}))
     answer = await send(visitor, text, "publish", "/data-sources/coverage/edit", seen=seen(html))
     assert answer.status_code == 409
     told = words(answer.text)

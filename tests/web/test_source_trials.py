@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from factbook.datasources.custom import starters
+from factbook.datasources.custom import definition
 from tests.api.defining import define, of_entities
 from tests.conftest import StartService
 from tests.service import Service, component
@@ -65,7 +65,7 @@ async def test_a_trial_shows_problems_of_the_text_first(trying: Browser) -> None
 
 
 async def test_a_connection_that_there_is_not_is_told(service: Service, trying: Browser) -> None:
-    text = starters.skeleton("builds", "http")
+    text = definition.write_starter("builds", "http")
     answer = await send(trying, text, "try", "/data-sources/new", entity="web")
     assert answer.status_code == 400
     assert "no connection 'ci'" in words(answer.text)
@@ -105,7 +105,7 @@ async def tried_on(start: StartService, url: str) -> str:
     service = await start(connections={"ci": connection}, outgoing_networks=["127.0.0.0/8"])
     await service.push("all", component("web"))
     visitor = await signed_in(service)
-    text = starters.skeleton("builds", "http")
+    text = definition.write_starter("builds", "http")
     answer = await send(visitor, text, "try", "/data-sources/new", entity="web")
     assert answer.status_code == 200, words(answer.text)
     html: str = answer.text

@@ -11,11 +11,11 @@ from factbook.api.parameters import CONNECTION, NUMBER, SOURCE_CURSOR, SOURCE_ID
 from factbook.audit.trail import About, AuditEntry
 from factbook.auth.permissions import OWN_WRITE, SOURCE_READ, SOURCE_RUN, SOURCE_WRITE, TITLES
 from factbook.clock import iso, iso_or_none
-from factbook.collection import run_now
-from factbook.datasources import connections, define, owned_source, trial
+from factbook.collection import run_start
+from factbook.datasources import connections, define, trial
 from factbook.datasources.connection_store import ConnectionInput
 from factbook.datasources.connections import ConnectionDetail
-from factbook.datasources.owned_source import OwnedSource
+from factbook.datasources.define import OwnedSource
 from factbook.datasources.source_store import StoredSource, source_store
 from factbook.errors import NotAllowedError, NotFoundError
 from factbook.facts import datasource
@@ -105,7 +105,7 @@ async def post_data_source(request: Request, state: SourceContext) -> JsonReply[
     actor, now = request.actor, state.clock()
     about = audit.source_entry("data-source.create", now)
     write = prepare_recorded_write(request, state, document["id"], about, 201)
-    stored = await define.create(state.registry, document, actor=actor, now=now, write=write)
+    stored = await define.create_source(state.registry, document, actor=actor, now=now, write=write)
     return await _answer_source(request, state, stored, 201, sent=document)
 
 
@@ -128,7 +128,9 @@ async def put_data_source(request: Request, state: SourceContext) -> JsonReply[O
     actor, now = request.actor, state.clock()
     about = audit.source_entry("data-source.replace", now)
     write = prepare_recorded_write(request, state, document["id"], about)
-    stored = await define.replace(state.registry, document, actor=actor, now=now, write=write)
+    stored = await define.replace_source(
+        state.registry, document, actor=actor, now=now, write=write
+    )
     return await _answer_source(request, state, stored, sent=document)
 
 
@@ -136,7 +138,7 @@ async def delete_data_source(request: Request, state: SourceContext) -> Reply:
     """Remove a data source with its facts, their history and its runs."""
     source_id = SOURCE_ID.of(request)
     entry = AuditEntry("data-source.delete", source_id)
-    await define.delete(
+    await define.delete_source(
         state.database,
         state.registry,
         source_id,
@@ -156,7 +158,7 @@ async def publish_data_source(request: Request, state: SourceContext) -> JsonRep
     wanted: Publish = decode(await request.json_body(_SMALL, "a publication") or b"{}", Publish)
     now = state.clock()
     about = audit.source_entry("data-source.publish", now)
-    stored = await define.publish(
+    stored = await define.publish_source(
         state.database,
         state.registry,
         source_id,
@@ -173,7 +175,7 @@ async def run_data_source(request: Request, state: SourceContext) -> JsonReply[R
     source_id = SOURCE_ID.of(request)
     wanted: NewRun = decode(await request.json_body(_SMALL, "a run") or b"{}", NewRun)
     about = audit.run_entry(source_id, wanted.entity)
-    found = await run_now.run(
+    found = await run_start.run_now(
         state.database,
         state.registry,
         source_id,
@@ -190,14 +192,17 @@ async def run_data_source(request: Request, state: SourceContext) -> JsonReply[R
 
 async def get_source_runs(request: Request, state: SourceContext) -> JsonReply[Runs]:
     """The last runs of a data source, newest first, with their figures and errors."""
-    source = await define.known(state.registry, SOURCE_ID.of(request))
+    source = await define.find_source(state.registry, SOURCE_ID.of(request))
     found = await runs.list_recent_runs(state.database, source.id, _MOST_RUNS)
     return reply(Runs([_render_run(each, state.clock()) for each in found]))
 
 
 async def get_source_run(request: Request, state: SourceContext) -> JsonReply[OneRun]:
     """A run of a data source, with the facts that it could not bring by place and reason."""
-    source, run_id = await define.known(state.registry, SOURCE_ID.of(request)), NUMBER.of(request)
+    source, run_id = (
+        await define.find_source(state.registry, SOURCE_ID.of(request)),
+        NUMBER.of(request),
+    )
     found = await runs.fetch_run(state.database, run_id)
     if found is None or found.source_id != source.id:
         raise NotFoundError(f"There is no run {run_id} of {source.id}; old ones are forgotten.")
@@ -213,7 +218,7 @@ async def _read_source_document(
     body = await request.json_body(_LARGEST_SOURCE, "a data source")
     depth = state.settings.max_json_depth
     document: Document = decode(body, Document)
-    await define.read(document, state.registry, depth, source_id)
+    await define.read_source(document, state.registry, depth, source_id)
     return document
 
 
@@ -227,7 +232,7 @@ async def _answer_source(
     if not request.may_read:
         return reply(_render_source(_hide_source(stored, sent)), status)
     versions = await source_store.versions(state.database, stored.id)
-    shown = _render_source(stored.shown(), await define.problem(state.registry, stored))
+    shown = _render_source(stored.shown(), await define.source_problem(state.registry, stored))
     definition = Definition(
         pending=stored.draft is not None,
         created_by=stored.created_by,
@@ -251,7 +256,7 @@ async def _may_write_source(request: Request, state: SourceContext, stored: Stor
     held = request.token.permissions
     if SOURCE_WRITE in held or OWN_WRITE not in held:
         return SOURCE_WRITE in held
-    return await owned_source.is_own(state.database, stored, request.actor, state.trust)
+    return await define.is_own_source(state.database, stored, request.actor, state.trust)
 
 
 def _hide_source(stored: StoredSource, sent: Document | None) -> DataSource:
@@ -312,12 +317,14 @@ async def post_source_trial(request: Request, state: SourceContext) -> JsonReply
             missing=(SOURCE_READ,),
         )
     depth = state.settings.max_json_depth
-    made = await trial.to_try(state.database, state.registry, source_id, document, depth)
+    made = await trial.find_definition_to_try(
+        state.database, state.registry, source_id, document, depth
+    )
     if request.own_only:
-        await owned_source.check_trial(
+        await define.check_trial_allowed(
             state.database, source_id, made.source.owner, request.actor, state.trust
         )
-    ref, found = await trial.tried(
+    ref, found = await trial.try_definition(
         state.database, state.registry, state.connect, made, wanted.entity
     )
     return reply(
@@ -347,7 +354,7 @@ async def get_connection(request: Request, state: SourceContext) -> JsonReply[Sh
     for found in usable:
         if found.name == name:
             return reply(_render_connection(found, request))
-    raise connections.missing(name, usable)
+    raise connections.no_such_connection(name, usable)
 
 
 async def put_connection(request: Request, state: SourceContext) -> JsonReply[ShownConnection]:
@@ -365,7 +372,7 @@ async def put_connection(request: Request, state: SourceContext) -> JsonReply[Sh
         headers=given.headers,
         shared_with=tuple(given.shared_with),
     )
-    found = await connections.put(
+    found = await connections.change_connection(
         state.database,
         state.registry,
         state.token_key,
@@ -382,7 +389,7 @@ async def delete_connection(request: Request, state: SourceContext) -> Reply:
     """Remove a connection that no data source asks."""
     name = CONNECTION.of(request)
     write = audit.audited_write(request, state, audit.connection_entry(deleted=True), 204)
-    await connections.delete(state.registry, name, actor=request.actor, write=write)
+    await connections.delete_connection(state.registry, name, actor=request.actor, write=write)
     return Reply(status=204)
 
 
@@ -391,10 +398,10 @@ async def _list_usable_connections(
 ) -> list[ConnectionDetail]:
     """The connections that the caller may use in some data source."""
     if request.own_only:
-        return await connections.shared_with(
+        return await connections.list_shared_connections(
             state.database, state.registry, request.actor, state.trust
         )
-    return await connections.listed(state.database, state.registry)
+    return await connections.list_connections(state.database, state.registry)
 
 
 def _render_connection(found: ConnectionDetail, request: Request) -> ShownConnection:

@@ -29,8 +29,8 @@ from factbook.catalog.store import by_ref as catalog_reading
 from factbook.catalog.store.conditions import EntityRange
 from factbook.catalog.validation import deeper_than
 from factbook.clock import iso, iso_or_none, milliseconds
-from factbook.collection import run_now
-from factbook.datasources import define, fact_columns, value_filters
+from factbook.collection import run_start
+from factbook.datasources import define, fact_columns
 from factbook.datasources.source_store import source_store
 from factbook.definitions.store import UNPUBLISHED
 from factbook.errors import ConflictError, InputError
@@ -136,7 +136,7 @@ async def post_facts(request: Request, state: SourceContext) -> JsonReply[Pushed
     again changes nothing. One that is older than the entity's latest facts goes into history alone.
     """
     source_id = SOURCE_ID.of(request)
-    source = await define.known(state.registry, source_id)
+    source = await define.find_source(state.registry, source_id)
     _require_push_source(source)
     async with state.admission.room_for_body(request, _LARGEST):
         given: NewItems = await request.json(NewItems, _LARGEST)
@@ -167,7 +167,7 @@ async def _store_pushed_facts(
 
 async def get_latest_facts(request: Request, state: SourceContext) -> JsonReply[LatestFacts]:
     """The latest facts of a data source, of every tracked entity or of one."""
-    source = await define.known(state.registry, SOURCE_ID.of(request))
+    source = await define.find_source(state.registry, SOURCE_ID.of(request))
     wanted, cursor = ENTITY.of(request), FACTS_CURSOR.of(request)
     limit = FACTS_LIMIT.of(request) or _PAGE
     if wanted is not None:
@@ -188,7 +188,7 @@ async def get_fact_history(request: Request, state: SourceContext) -> JsonReply[
         _parse_fact_history_cursor(HISTORY_CURSOR.of(request)),
     )
     source_ids = await _parse_source_ids(request, state)
-    entity_id = await run_now.entity_id(state.database, ref)
+    entity_id = await run_start.find_entity_id(state.database, ref)
     found = await fact_history.page_history(
         state.database, source_ids, entity_id, start, end, place, limit + 1
     )
@@ -272,7 +272,7 @@ def _render_item_outcome(position: int, read: _Read, outcome: FactItemResult) ->
 
 async def _find_latest_facts(state: SourceContext, source: DataSource, ref: str) -> EntityFacts:
     """The latest facts about one entity; raises NotFoundError when there is no such entity."""
-    entity_id = await run_now.entity_id(state.database, ref)
+    entity_id = await run_start.find_entity_id(state.database, ref)
     if catalog.is_catalog_source(source.id):
         owners = catalog.needs_owner_bit(source.id)
         own = await catalog_reading.complying(state.database, ref, owners=owners)
@@ -324,7 +324,7 @@ async def _parse_source_ids(request: Request, state: SourceContext) -> list[str]
         raise InputError(f"dataSourceIds can name {_MOST_SOURCES} data sources at most.")
     _require_reachable_sources(request, named)
     for id_ in named:
-        await define.known(state.registry, id_)
+        await define.find_source(state.registry, id_)
     return named
 
 
@@ -405,9 +405,9 @@ async def get_fact_values(request: Request, state: SourceContext) -> JsonReply[f
     column = asked.column
     asked = asked._replace(
         wanted=_parse_value_filter(request, column.fact),
-        sort=value_filters.sort(column, VALUE_SORT.of(request)),
+        sort=fact_columns.check_sort(column, VALUE_SORT.of(request)),
     )
-    after = value_filters.place(column.fact, VALUE_CURSOR.of(request))
+    after = fact_columns.place_of_cursor(column.fact, VALUE_CURSOR.of(request))
     limit = FACTS_LIMIT.of(request) or _PAGE
     found, at = await entity_values.catalog_values(
         state.database, state.clock, asked, after, limit, anew=request.wants_fresh
@@ -419,7 +419,7 @@ async def get_fact_values(request: Request, state: SourceContext) -> JsonReply[f
             entities=[_render_entity_value(row) for row in found.rows],
             draft=column.source.draft,
             as_of=iso(at),
-            next_cursor=value_filters.cursor(found.more),
+            next_cursor=fact_columns.write_value_cursor(found.more),
         )
     )
 
@@ -441,8 +441,10 @@ async def export_fact_values(request: Request, state: SourceContext) -> JsonRepl
 async def _parse_value_query(request: Request, state: SourceContext) -> ValueQuery:
     """The fact and the part of the catalog that the request names."""
     name = FACT.of(request) or ""
-    column = await fact_columns.find(state.database, state.registry, SOURCE_ID.of(request), name)
-    part = await fact_columns.part(
+    column = await fact_columns.find_fact_column(
+        state.database, state.registry, SOURCE_ID.of(request), name
+    )
+    part = await fact_columns.find_part(
         state.database,
         **{each.name: each.of(request) for each in CATALOG_PART},
     )
@@ -450,7 +452,9 @@ async def _parse_value_query(request: Request, state: SourceContext) -> ValueQue
 
 
 def _parse_value_filter(request: Request, fact: Fact) -> ValueFilter:
-    return value_filters.read(fact, {each.name: each.text(request) for each in VALUE_FILTER})
+    return fact_columns.read_value_filter(
+        fact, {each.name: each.text(request) for each in VALUE_FILTER}
+    )
 
 
 def _render_distribution(

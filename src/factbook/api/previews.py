@@ -174,7 +174,7 @@ async def _prepare_given_facts(
             return None
         source = sources[place[0]]
         names = {fact.name for fact in source.schema}
-        found = tree_facts.of(source.id, paths)
+        found = tree_facts.list_tree_facts(source.id, paths)
         return GivenFacts(source, {name: found[name] for name in found if name in names})
 
     return given

@@ -112,7 +112,7 @@ def write_converted(
         if file.exists():
             raise InputError(f"{file} is there already; nothing was written.")
     for file, document in written.items():
-        write_new_file(file, yaml_text.written(document), quiet=quiet)
+        write_new_file(file, yaml_text.write_yaml(document), quiet=quiet)
 
 
 def _document_name(kind: Kind, document: Mapping[str, Any]) -> str:

@@ -28,7 +28,7 @@ from factbook.cli.output import (
 from factbook.client import ApiError
 from factbook.datasources.custom import yaml_text
 from factbook.datasources.custom.documents import UnreadableDocumentError
-from factbook.definitions.documents import Document, ordered, same
+from factbook.definitions.documents import Document, encode_ordered, is_same_document
 from factbook.errors import InputError, InvalidItemsError
 
 LARGEST: Final = 1024 * 1024
@@ -137,7 +137,7 @@ def _definitions_in(
     """
     data = file_content(file)
     with suppress(yaml.YAMLError):  # `parse` says where
-        yaml_text.check(data)  # JSON is YAML as well
+        yaml_text.check_yaml(data)  # JSON is YAML as well
     for document in (
         parse_entity_file(data, "standard input" if file == STDIN else file, noun) or []
     ):
@@ -288,11 +288,15 @@ def compare_document(
     if there == StoredDocuments():
         return DefinitionChange("create", _document_differences({}, document))
     pending = there.published if there.draft is None else there.draft
-    if same(document, pending) and (drafts or there.draft is None):
+    if is_same_document(document, pending) and (drafts or there.draft is None):
         return None
-    action: Action = "publish" if same(document, pending) else "change"
+    action: Action = "publish" if is_same_document(document, pending) else "change"
     # What is published is compared, unless only its draft differs.
-    before = pending if drafts or same(document, there.published) else there.published or pending
+    before = (
+        pending
+        if drafts or is_same_document(document, there.published)
+        else there.published or pending
+    )
     return DefinitionChange(action, _document_differences(before or {}, document))
 
 
@@ -359,7 +363,7 @@ def _document_fields(document: Document, place: _Path = ()) -> Iterator[tuple[_P
         if isinstance(value, Mapping) and value:
             yield from _document_fields(value, path)
         else:
-            yield path, ordered(value).decode()
+            yield path, encode_ordered(value).decode()
 
 
 def _displayed_value(path: _Path, value: str | None) -> str | None:

@@ -26,16 +26,9 @@ from factbook.cli.output import (
 )
 from factbook.cli.sources import SourceType
 from factbook.client import Client, DataSource, Tried, TriedAnswer
-from factbook.datasources import custom
-from factbook.datasources.custom import (
-    CustomSourceDefinition,
-    fact_extraction,
-    http_source,
-    local_sources,
-    starters,
-)
-from factbook.datasources.custom.definition import OWNED_TYPES, TYPES
-from factbook.datasources.source_store import lost
+from factbook.datasources.custom import definition, sources
+from factbook.datasources.custom.definition import OWNED_TYPES, SOURCE_TYPES, CustomSourceDefinition
+from factbook.datasources.source_store import describe_lost_facts
 from factbook.definitions import documents
 from factbook.errors import InputError, InvalidItemsError
 from factbook.facts import schema
@@ -88,9 +81,9 @@ def read_source_files(places: Sequence[str]) -> list[SourceFile]:
 
 
 def _parse_source_file(document: dict[str, Any], origin: str) -> SourceFile:
-    if problems := documents.service_set(document):
+    if problems := documents.service_set_problems(document):
         raise InvalidItemsError(problems)
-    return SourceFile(custom.parse(document), origin)
+    return SourceFile(definition.parse_source_definition(document), origin)
 
 
 @dataclass(frozen=True)
@@ -173,7 +166,9 @@ def _source_step(
     found = compare_document(document, there, drafts=drafts)
     if found is None:
         return None
-    breaking = {} if drafts or there.published is None else lost(there.published, document)
+    breaking = (
+        {} if drafts or there.published is None else describe_lost_facts(there.published, document)
+    )
     return SourceStep(found, one.id, one.origin, dict(document), breaking)
 
 
@@ -202,7 +197,9 @@ def _is_defined(source: DataSource) -> bool:
 
 def source_skeleton(name: str, type_: SourceType, owner: str | None = None) -> str:
     """Template of a definition with this id and owner; raises InputError if one is invalid."""
-    text = starters.skeleton(name, type_, None if owner is None else _owner_reference(owner, type_))
+    text = definition.write_starter(
+        name, type_, None if owner is None else _owner_reference(owner, type_)
+    )
     head = _HEAD.replace("<test>", "" if type_ == "push" else _TEST)
     return head.replace("<file>", f"{name}.yaml") + text
 
@@ -225,7 +222,7 @@ def integration_scaffold(name: str) -> dict[str, str]:
 def _owner_reference(owner: str, type_: SourceType) -> str:
     """The reference of a group that may own a source of this type."""
     if type_ not in OWNED_TYPES:
-        *some, last = (each for each in TYPES if each in OWNED_TYPES)
+        *some, last = (each for each in SOURCE_TYPES if each in OWNED_TYPES)
         raise InputError(
             f"--owner is not for a source of type {type_}: only {', '.join(some)} and {last} "
             "have one."
@@ -407,12 +404,12 @@ def _render_request(
 ) -> dict[str, Any] | Missing | None:
     """Request of the current definition, in the recorded form."""
     if definition.request is not None:
-        rendered = http_source.rendered(definition.request, entity)
+        rendered = sources.render_request(definition.request, entity)
         if isinstance(rendered, Missing):
             return rendered
         return _without_headers(msgspec.to_builtins(rendered))
     if definition.path is not None:
-        path = local_sources.path_of(definition, entity)
+        path = sources.repository_path(definition, entity)
         return path if isinstance(path, Missing) else {"path": path}
     return None
 
@@ -424,7 +421,7 @@ def _collect_recording(
     status, body = recording.answer.status, recording.answer.body.encode()
     if status is not None and not 200 <= status < 300:
         return None
-    return fact_extraction.from_body(definition, body)
+    return sources.facts_of_body(definition, body)
 
 
 def _without_headers(request: Mapping[str, Any] | None) -> dict[str, Any] | None:

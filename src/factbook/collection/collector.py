@@ -1,38 +1,441 @@
-"""Execution of runs: begins those that are due, and processes waiting batches."""
+"""Execution of runs: begins those that are due, and collects, stores and retries their batches."""
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Hashable,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from contextlib import suppress
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
+from weakref import WeakKeyDictionary
 
 import structlog
 
 from factbook import shutdown
-from factbook.clock import SECOND, Clock
+from factbook.catalog.store import collectable
+from factbook.clock import MINUTE, SECOND, Clock
 from factbook.collection import run_start
-from factbook.collection.attempts import Attempts, Take, tell
-from factbook.collection.run_start import UnderWayError
-from factbook.datasources.clients import Clients, Connect
-from factbook.errors import UnavailableError
-from factbook.integrations.integration import Integration
+from factbook.collection.run_start import Targets, UnderWayError, batch_targets, batch_work
+from factbook.datasources.clients import Clients, Connect, DatabaseMemory
+from factbook.errors import FactbookError, UnavailableError
+from factbook.facts import entity_filter, store
+from factbook.facts.datasource import DataSource
+from factbook.facts.freshness import Observation
+from factbook.integrations.integration import Collected, Integration
+from factbook.outbound.cache import AnswerCache, AnswerCaches, Memory
+from factbook.outbound.client import HttpClient
+from factbook.outbound.limits import ClientHealth
+from factbook.outbound.outcomes import Missing, Outcome
 from factbook.scheduling import housekeeping, run_queue, runs, schedule
-from factbook.scheduling.run_queue import Batch, Lane
+from factbook.scheduling.run_queue import Batch, BatchFigures, Lane, LostBatchError
+from factbook.scheduling.runs import EndedRun, GivenUpBatch, RunGap
 from factbook.storage import Database, Transaction
-from factbook.telemetry.spans import NO_TRACER, Tracer
+from factbook.telemetry.spans import NO_TRACER, Attributes, Span, Tracer
 
 log = structlog.get_logger("factbook.collecting")
-
+# A batch that was begun so often without an end is given up.
+MOST_ATTEMPTS = 6
+# The client has repeated its calls already.
+_MOST_FAILURES = 3
+# A batch of 20 comes to single targets with its third attempt, one of 10,000 with its sixth.
+_MOST_PARTS = 8
+_LONGEST_BATCH = 5 * MINUTE
+_FIRST_PAUSE = 30 * SECOND
+_LONGEST_PAUSE = 10 * MINUTE
+# Begins another batch, if there is one, in the transaction that ends one.
+Take = Callable[[Transaction], Batch | None]
+Finish = Callable[[Transaction], EndedRun | None]
+# After an attempt that failed unexpectedly.
+_REST_AFTER_FAILURE = 40 * SECOND
 # What is collected beside the integrations that were configured, by the id of the source.
 Further = Callable[[], Awaitable[Mapping[str, Integration]]]
-
 # Runs that end, and processes that have begun some, may change what is due by then.
-_AGAIN = 5 * SECOND
+_RETRY_PAUSE = 5 * SECOND
 # Lanes that one process works on at a time, whatever their queues allow.
 SLOTS = 8
 POLL_SECONDS = 1.0
 _STORE_SECONDS = 3.0  # at the end, for what has been brought
+
+
+class Result(NamedTuple):
+    """Result of a batch: facts to store, remaining work with its time and attempts, and figures.
+
+    `covered`, `failed`, `incomplete` and `skipped` count entities; `gaps` are the missing facts.
+    """
+
+    observations: list[Observation]
+    covered: int
+    failed: int
+    incomplete: int
+    skipped: int
+    gaps: Counter[RunGap]
+    left: list[str]
+    next_at: int
+    pause_until: int | None = None
+    attempts: int | None = None
+
+
+async def collect_batch(
+    integration: Integration,
+    batch: Batch,
+    client: HttpClient,
+    memory: Memory,
+    now: int,
+    cache: AnswerCache,
+) -> Result:
+    """Collect the targets of a batch. Raises nothing: errors are part of the result.
+
+    Calls with responses cached by an earlier attempt are not repeated, until an attempt fails
+    without a failed call: then the responses themselves were unusable.
+    """
+    entities = batch_targets(batch.work)
+    targets = [target for target in entities if entities[target] or len(cache)]
+    if reason := _reason_to_give_up(batch, now):
+        return _batch_result(dict.fromkeys(entities, _failed_answer(reason)), entities)
+    answered, failures = len(cache), cache.failures
+    seconds = min(_LONGEST_BATCH, batch.deadline - now) / SECOND
+    try:
+        async with asyncio.timeout(seconds):
+            found = await integration.collect(targets, client.caching(cache), memory, cache.now)
+    except TimeoutError:
+        reason = Missing(Outcome.TRANSIENT, f"no answer within {seconds:.0f} s")
+        return _settle_answers(
+            batch, dict.fromkeys(entities, _failed_answer(reason)), entities, client, now
+        )
+    except FactbookError as error:
+        reason = Missing(Outcome.TRANSIENT, error.message)
+        return _settle_answers(
+            batch, dict.fromkeys(entities, _failed_answer(reason)), entities, client, now
+        )
+    except Exception as error:
+        if batch.attempts == 1:
+            log.error("collection.failed", source=integration.source.id, exc_info=error)
+        return _split_batch(batch, entities, client, now)
+    unanswered = _failed_answer(Missing(Outcome.TRANSIENT, "the answer leaves it out"))
+    answers = {target: found.get(target, unanswered) for target in targets}
+    advanced = 0 < answered < len(cache)
+    if cache.failures == failures:
+        cache.clear()
+    return _settle_answers(batch, answers, entities, client, now, advanced=advanced)
+
+
+def store_batch(
+    transaction: Transaction,
+    *,
+    integration: Integration,
+    batch: Batch,
+    result: Result,
+    figures: BatchFigures,
+    memory: DatabaseMemory,
+    expires_at: int | None,
+    now: int,
+) -> EndedRun | None:
+    """Store the facts of the batch and remove it from its queue, in one transaction."""
+    ended = run_queue.finish_batch(
+        transaction,
+        batch,
+        figures,
+        now,
+        left=result.left,
+        next_at=result.next_at,
+        attempts=result.attempts,
+    )
+    if batch.attempts > MOST_ATTEMPTS:
+        runs.record_given_up_batch(
+            transaction, GivenUpBatch(*batch[:3], batch.work, batch.attempts - 1, now)
+        )
+    if result.pause_until is not None:
+        run_queue.pause_queue(transaction, batch.queue, result.pause_until)
+    if expires_at is not None:
+        runs.record_credential_expiry(transaction, batch.source_id, expires_at)
+    memory.flush(transaction)
+    there = _observations_in_catalog(transaction, integration.source, result.observations)
+    observations = [one for one in result.observations if one.entity_id in there]
+    # In one order everywhere, or two that write the same rows could wait for each other.
+    observations.sort(key=lambda one: one.entity_id)
+    store.record_facts(transaction, integration.source, observations, now)
+    return ended
+
+
+def _observations_in_catalog(
+    transaction: Transaction, source: DataSource, observations: Iterable[Observation]
+) -> set[int]:
+    """The entities that are still in the catalog, and still of the owner of the source.
+
+    One that was forgotten meanwhile would be stored for ever.
+    """
+    ids = [one.entity_id for one in observations]
+    if source.ownership is None:
+        return collectable.existing(transaction, ids)
+    return collectable.meeting(transaction, entity_filter.filter_condition(source.ownership), ids)
+
+
+def batch_key(batch: Batch) -> Hashable:
+    """The identity of the batch across its attempts, which have different numbers."""
+    return batch.run_id, tuple(batch_targets(batch.work))
+
+
+def _reason_to_give_up(batch: Batch, now: int) -> Missing | None:
+    """The reason to give the batch up, if there is one."""
+    if now >= batch.deadline:
+        if batch.paused:
+            return Missing(Outcome.RATE_LIMITED, "until after the end of the run")
+        return Missing(Outcome.TRANSIENT, "the run took longer than its timeout")
+    if batch.attempts > MOST_ATTEMPTS:
+        return Missing(Outcome.TRANSIENT, "the collection ended without a result time and again")
+    return None
+
+
+def _failed_answer(reason: Missing) -> Collected:
+    return Collected(missing={"": reason})
+
+
+def _split_batch(batch: Batch, entities: Targets, client: HttpClient, now: int) -> Result:
+    """Split the batch, so that one target that cannot be processed does not block the others."""
+    targets = list(entities)
+    if len(targets) == 1 or batch.attempts >= MOST_ATTEMPTS:
+        reason = Missing(Outcome.TRANSIENT, "the collection failed; the log has more")
+        return _settle_answers(
+            batch, dict.fromkeys(entities, _failed_answer(reason)), entities, client, now
+        )
+    size = -(-len(targets) // _MOST_PARTS)
+    parts = [targets[start : start + size] for start in range(0, len(targets), size)]
+    return _batch_result({}, entities, [batch_work(part, entities) for part in parts], now)
+
+
+def _settle_answers(
+    batch: Batch,
+    answers: dict[str, Collected],
+    entities: Targets,
+    client: HttpClient,
+    now: int,
+    *,
+    advanced: bool = False,
+) -> Result:
+    """The facts to store, and the targets to retry in this run.
+
+    The known facts of these targets are stored at once, and their other values become stale. They
+    are counted with their last attempt. If an attempt that `advanced`, getting further than an
+    earlier one, reached a rate limit, it does not count: such attempts continue until the end of
+    the run.
+    """
+    limited = any(_has_outcome(Outcome.RATE_LIMITED, answer) for answer in answers.values())
+    until = _resume_time(client.health, batch, now) if limited else None
+    attempts = 0 if limited and advanced else batch.attempts
+    next_at = until or now + _retry_pause(batch.attempts)
+    most = MOST_ATTEMPTS if limited else _MOST_FAILURES
+    again = [
+        target for target in answers if entities[target] and _may_improve_answer(answers[target])
+    ]
+    if not again or attempts >= most or next_at >= batch.deadline:
+        return _batch_result(answers, entities, pause_until=until)
+    settled = {target: answers[target] for target in answers if target not in again}
+    result = _batch_result(settled, entities, [_work_to_retry(again, entities)], next_at, until)
+    partly = {target: answers[target] for target in again}
+    observations = result.observations + _list_observations(partly, entities)
+    return result._replace(observations=observations, attempts=attempts)
+
+
+def _work_to_retry(targets: list[str], entities: Targets) -> str:
+    """The targets as work, with the rest of the batch as context, for which no entity waits.
+
+    Requests about several targets stay the same, so their responses are found in the cache kept for
+    the next attempt.
+    """
+    waiting = {target: entities[target] for target in targets}
+    return batch_work(entities, {target: waiting.get(target, []) for target in entities})
+
+
+def _list_observations(answers: dict[str, Collected], entities: Targets) -> list[Observation]:
+    return [
+        Observation(id_, answer.values, answer.reasons, answer.passing)
+        for target, answer in answers.items()
+        for id_ in entities[target]
+    ]
+
+
+def _batch_result(
+    answers: dict[str, Collected],
+    entities: Targets,
+    left: list[str] | None = None,
+    next_at: int = 0,
+    pause_until: int | None = None,
+) -> Result:
+    observations = _list_observations(answers, entities)
+    nothing = {target: one for target, one in answers.items() if one.missing and not one.values}
+    skipped = _count_entities(
+        entities, (t for t, one in nothing.items() if _is_skipped_answer(one))
+    )
+    failed = _count_entities(entities, nothing) - skipped
+    incomplete = _count_entities(
+        entities, (t for t, one in answers.items() if one.values and one.passing)
+    )
+    gaps = Counter[RunGap]()
+    for target, answer in answers.items():
+        for place, missing in answer.missing.items():
+            gaps[_answer_gap(place, missing)] += len(entities[target])
+    covered = len(observations) - failed - skipped
+    counts = covered, failed, incomplete, skipped
+    return Result(observations, *counts, +gaps, left or [], next_at, pause_until)
+
+
+def _is_skipped_answer(answer: Collected) -> bool:
+    """Return true if the entity turned out not to identify a target."""
+    return all(one.outcome is Outcome.NO_ANNOTATION for one in answer.missing.values())
+
+
+def _answer_gap(place: str, missing: Missing) -> RunGap:
+    if missing.outcome is Outcome.NO_ANNOTATION:
+        return RunGap(place, missing.reason, "skipped")
+    return RunGap(place, missing.reason, "passing" if missing.passing else "final")
+
+
+def _count_entities(entities: Targets, targets: Iterable[str]) -> int:
+    return sum(len(entities[target]) for target in targets)
+
+
+def _may_improve_answer(answer: Collected) -> bool:
+    """Return true if another attempt may bring more facts of a target."""
+    return any(missing.retried for missing in answer.missing.values())
+
+
+def _has_outcome(outcome: Outcome, answer: Collected) -> bool:
+    return any(missing.outcome is outcome for missing in answer.missing.values())
+
+
+def _retry_pause(attempts: int) -> int:
+    return int(min(_FIRST_PAUSE * 2 ** (attempts - 1), _LONGEST_PAUSE))
+
+
+def _resume_time(health: ClientHealth, batch: Batch, now: int) -> int:
+    """The time at which the rate limit ends; an increasing guess if the client does not know."""
+    known = health.resumes_at
+    return known if known and known > now else now + 2 * _retry_pause(batch.attempts)
+
+
+class Attempts:
+    """Attempts of one process, with what it keeps between them."""
+
+    def __init__(self, database: Database, clients: Clients, clock: Clock, tracer: Tracer) -> None:
+        self._database = database
+        self._clients = clients
+        self._clock = clock
+        self._tracer = tracer
+        self._counted: WeakKeyDictionary[HttpClient, int] = WeakKeyDictionary()
+        self._caches = AnswerCaches()
+        # Whose results are being stored.
+        self.finishing: set[Batch] = set()
+
+    async def make(
+        self, batch: Batch, integration: Integration, following: Callable[[], Take]
+    ) -> Batch | None:
+        """Work on a batch; returns the one that was begun with its end.
+
+        A batch whose result cannot be stored is begun again later.
+        """
+        try:
+            return await self._traced(batch, integration, following)
+        except UnavailableError as error:
+            log.warning("batch.unavailable", source=batch.source_id, cause=error.cause)
+        except Exception as error:
+            log.error("batch.failed", source=batch.source_id, exc_info=error)
+        with suppress(UnavailableError):
+            until = self._clock() + _REST_AFTER_FAILURE
+            await self._database.write(lambda tx: run_queue.postpone_batch(tx, batch, until))
+        return None
+
+    async def _traced(
+        self, batch: Batch, integration: Integration, following: Callable[[], Take]
+    ) -> Batch | None:
+        trace = run_start.run_trace(batch.source_id, batch.run_id, batch.deadline)
+        about: Attributes = {
+            "factbook.source.id": batch.source_id,
+            "factbook.run.id": batch.run_id,
+            "factbook.attempt": batch.attempts,
+        }
+        with self._tracer.span("batch", about, within=trace) as span:
+            return await self._work(batch, integration, span, following)
+
+    async def _work(
+        self, batch: Batch, integration: Integration, span: Span, following: Callable[[], Take]
+    ) -> Batch | None:
+        client, now = self._clients.of(integration), self._clock()
+        memory = DatabaseMemory(self._database, batch.source_id, now)
+        cache = self._caches.open(batch_key(batch), now)
+        result = await collect_batch(integration, batch, client, memory, now, cache)
+        figures = self._figures(client, result)
+        span.note({"factbook.run.covered": result.covered, "factbook.run.failed": result.failed})
+        finish = partial(
+            store_batch,
+            integration=integration,
+            batch=batch,
+            result=result,
+            figures=figures,
+            memory=memory,
+            expires_at=client.health.credential_expires_at,
+            now=self._clock(),
+        )
+        ended, next_batch = await self._end(batch, finish, following())
+        if not result.left:
+            self._caches.close(batch_key(batch))
+        if ended is not None:
+            report_end(ended, self._tracer)
+        return next_batch
+
+    async def _end(
+        self, batch: Batch, finish: Finish, take: Take
+    ) -> tuple[EndedRun | None, Batch | None]:
+        """Store the result, and begin the next batch with it."""
+        self.finishing.add(batch)
+        try:
+            return await self._database.write(lambda tx: (finish(tx), take(tx)))
+        except LostBatchError:
+            log.warning("batch.lost", source=batch.source_id)
+            self._caches.close(batch_key(batch))
+            return None, None
+        finally:
+            self.finishing.discard(batch)
+
+    def _figures(self, client: HttpClient, result: Result) -> BatchFigures:
+        health = client.health
+        # Of calls made for several batches at once, each is counted with the first to end.
+        calls = health.calls - self._counted.get(client, 0)
+        self._counted[client] = health.calls
+        left = min((one.remaining for one in health.allowances.values()), default=None)
+        entities = (result.covered, result.failed, result.incomplete, result.skipped)
+        return BatchFigures(*entities, calls, left, result.gaps)
+
+
+def report_end(ended: EndedRun, tracer: Tracer) -> None:
+    """Report the end of a run, and a change of its source to down or up."""
+    run, change = ended
+    source = {"source": run.source_id, "covered": run.covered, "failed": run.failed}
+    log.info("run.ended", **source, skipped=run.skipped, calls=run.calls, state=run.state)
+    if change == "down":
+        log.error("source.down", **source, reason=run.error)
+    elif change == "up":
+        log.info("source.up", **source)
+    figures: Attributes = {
+        "factbook.source.id": run.source_id,
+        "factbook.run.id": run.id,
+        "factbook.run.reason": run.reason,
+        "factbook.run.covered": run.covered,
+        "factbook.run.failed": run.failed,
+        "factbook.run.skipped": run.skipped,
+        "factbook.run.calls": run.calls,
+    }
+    # What follows the first word of an error says more than a trace should.
+    failure = (run.error or "failed").partition(":")[0] if run.state == "failed" else None
+    trace = run_start.run_trace(run.source_id, run.id, run.deadline)
+    tracer.ended(trace, figures, run.started_at, run.finished_at or run.started_at, failure)
 
 
 class Collector:
@@ -80,7 +483,7 @@ class Collector:
         now = self._clock()
         if not 0 <= now - self._looked_at < SECOND:
             self._looked_at = now
-            if await self._look() or not 0 < self._nothing_before - now <= _AGAIN:
+            if await self._look() or not 0 < self._nothing_before - now <= _RETRY_PAUSE:
                 async for _ in self._begun():
                     await self.take()  # to plan the next takes a while
         await self.work()
@@ -144,7 +547,7 @@ class Collector:
         last, running = await runs.fetch_starts(self._database, now + housekeeping.LARGEST_LEAD)
         waiting = {id_: cadences[id_] for id_ in cadences.keys() - running}
         nexts = schedule.find_next_starts(waiting, last)
-        self._nothing_before = min([now + _AGAIN, *nexts.values()])
+        self._nothing_before = min([now + _RETRY_PAUSE, *nexts.values()])
         for id_ in schedule.list_due(nexts, now):
             yield await self._begin(self._integrations[id_], last.get(id_), self._clock())
 
@@ -164,11 +567,11 @@ class Collector:
             self._tracer.span("plan", {"factbook.source.id": integration.source.id}),
             suppress(UnderWayError),
         ):
-            begun = await run_start.begin(
+            begun = await run_start.begin_run(
                 self._database, integration, now, since=since, tracer=self._tracer
             )
             if begun.ended is not None:
-                tell(begun.ended, self._tracer)
+                report_end(begun.ended, self._tracer)
             return True
         return False
 
@@ -216,7 +619,7 @@ class Collector:
         async with self._suspects:
             batch = await self._begin_next(lane, suspects=True)
             if batch:
-                await self._attempt(batch, lambda: _nothing)
+                await self._attempt(batch, lambda: _take_nothing)
         return batch is not None
 
     async def _begin_next(self, lane: Lane, *, suspects: bool) -> Batch | None:
@@ -227,7 +630,7 @@ class Collector:
     def _following(self, lane: Lane, end: float) -> Take:
         """Function that begins the next batch of the lane, with the end of the one before."""
         if not self._may_go_on(end):
-            return _nothing
+            return _take_nothing
         return self._take(lane, suspects=False, alone=False)
 
     def _take(self, lane: Lane, *, suspects: bool, alone: bool = True) -> Take:
@@ -258,5 +661,5 @@ class Collector:
         return True
 
 
-def _nothing(transaction: Transaction) -> None:
+def _take_nothing(transaction: Transaction) -> None:
     """Begin no batch."""

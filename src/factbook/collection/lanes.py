@@ -36,9 +36,9 @@ from factbook.storage.postgresql_connections import options
 
 log = structlog.get_logger("factbook.collecting")
 
-_QUEUE = "factbook"
+_DBOS_QUEUE = "factbook"
 # DBOS is asked for lanes at intervals, so that some are under way between two.
-_SLOTS = 10
+_LANE_SLOTS = 10
 # How often workers ask DBOS for lanes.
 _ASKED_SECONDS = 1.0
 # How long lanes may take to end, and DBOS itself, which waits for the database without a limit.
@@ -46,8 +46,8 @@ _LANES_SECONDS = 2
 _STOP_SECONDS = 3.0
 _CONNECTIONS = 4
 # What DBOS keeps of lanes that have ended.
-_KEPT = 10 * MINUTE
-_PRUNED = 1_000
+_WORKFLOWS_KEPT = 10 * MINUTE
+_PRUNED_AT_ONCE = 1_000
 
 
 class LaneCollector(Collector):
@@ -63,7 +63,7 @@ class LaneCollector(Collector):
         *arguments: Any,
         leadership: Leadership,
         url: str,
-        slots: int = _SLOTS,
+        slots: int = _LANE_SLOTS,
         **named: Any,
     ) -> None:
         super().__init__(database, integrations, *arguments, slots=slots, **named)
@@ -94,13 +94,13 @@ class LaneCollector(Collector):
         """Hand on each lane in which something waits, and which no worker has; their number."""
         ready = await run_queue.list_ready_lanes(self._database, self._integrations, self._clock())
         known = await self._live() if ready else ()
-        new = [lane for lane in ready if _name(lane) not in known]
+        new = [lane for lane in ready if _lane_name(lane) not in known]
         for lane in new:
             with (
-                SetWorkflowID(f"{_name(lane)} {secrets.token_hex(8)}"),
+                SetWorkflowID(f"{_lane_name(lane)} {secrets.token_hex(8)}"),
                 SetEnqueueOptions(queue_partition_key=f"{lane.queue} {lane.place}"),
             ):
-                await DBOS.enqueue_workflow_async(_QUEUE, self._workflow, *lane)
+                await DBOS.enqueue_workflow_async(_DBOS_QUEUE, self._workflow, *lane)
         return len(new)
 
     async def stop(self) -> None:
@@ -117,7 +117,7 @@ class LaneCollector(Collector):
             self._launch()
         if not self._is_registered:
             await DBOS.register_queue_async(
-                _QUEUE,
+                _DBOS_QUEUE,
                 partition_concurrency=1,
                 worker_concurrency=self._slots,
                 polling_interval_sec=_ASKED_SECONDS,
@@ -127,10 +127,10 @@ class LaneCollector(Collector):
 
     def _launch(self) -> None:
         """Start DBOS, whose tables are made by whoever is first."""
-        engine = _engine(self._url)
+        engine = _build_engine(self._url)
         # Without a handler DBOS would add one that does not write as the others do.
         logging.getLogger("dbos").addHandler(logging.NullHandler())
-        DBOS(config=_config(engine, self._holder))
+        DBOS(config=_dbos_config(engine, self._holder))
 
         @DBOS.workflow(name="lane")
         async def lane(queue: str, places: int, place: int) -> None:
@@ -142,7 +142,7 @@ class LaneCollector(Collector):
             DBOS.launch()
         except BaseException:
             # One that the database left halfway is started again from the beginning.
-            _destroy(engine)
+            _end_dbos(engine)
             _renew_executor()
             raise
         self._engine = engine
@@ -150,7 +150,7 @@ class LaneCollector(Collector):
     async def _end_dbos(self) -> None:
         if self._engine is not None:
             _renew_executor()
-            await _end_within(_STOP_SECONDS, partial(_destroy, self._engine, _LANES_SECONDS))
+            await _run_within(_STOP_SECONDS, partial(_end_dbos, self._engine, _LANES_SECONDS))
             _renew_executor()
 
     def _goes_on(self) -> bool:
@@ -160,7 +160,10 @@ class LaneCollector(Collector):
     async def _live(self) -> set[str]:
         """The lanes that wait or that a live worker has; those of dead ones are deleted."""
         found = await DBOS.list_workflows_async(
-            status=["ENQUEUED", "PENDING"], queue_name=_QUEUE, load_input=False, load_output=False
+            status=["ENQUEUED", "PENDING"],
+            queue_name=_DBOS_QUEUE,
+            load_input=False,
+            load_output=False,
         )
         workers = await self._leadership.workers()
         lost = [
@@ -180,9 +183,11 @@ class LaneCollector(Collector):
         self._pruned_at = now
         ended = await DBOS.list_workflows_async(
             status=["SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED"],
-            queue_name=_QUEUE,
-            completed_before=datetime.fromtimestamp((now - _KEPT) / SECOND, UTC).isoformat(),
-            limit=_PRUNED,
+            queue_name=_DBOS_QUEUE,
+            completed_before=datetime.fromtimestamp(
+                (now - _WORKFLOWS_KEPT) / SECOND, UTC
+            ).isoformat(),
+            limit=_PRUNED_AT_ONCE,
             load_input=False,
             load_output=False,
         )
@@ -190,11 +195,11 @@ class LaneCollector(Collector):
             await DBOS.delete_workflows_async([one.workflow_id for one in ended])
 
 
-def _name(lane: Lane) -> str:
+def _lane_name(lane: Lane) -> str:
     return f"{lane.queue} {lane.place}/{lane.places}"
 
 
-def _destroy(engine: Engine, seconds: int = 0) -> None:
+def _end_dbos(engine: Engine, seconds: int = 0) -> None:
     """End DBOS and its connections, after the lanes that end in these seconds."""
     DBOS.destroy(destroy_registry=True, workflow_completion_timeout_sec=seconds)
     engine.dispose()
@@ -205,7 +210,7 @@ def _renew_executor() -> None:
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor())
 
 
-async def _end_within(seconds: float, work: Callable[[], None]) -> None:
+async def _run_within(seconds: float, work: Callable[[], None]) -> None:
     """Do this on a thread that is left behind if it takes longer, by the process's end, too."""
     loop, ended = asyncio.get_running_loop(), asyncio.Event()
 
@@ -222,7 +227,7 @@ async def _end_within(seconds: float, work: Callable[[], None]) -> None:
             await ended.wait()
 
 
-def _engine(url: str) -> Engine:
+def _build_engine(url: str) -> Engine:
     """Connections like our own: the address may say what only libpq understands."""
     connect = partial(psycopg.connect, url, **options(conninfo_to_dict(url)))
     address = "postgresql+psycopg://"
@@ -231,7 +236,7 @@ def _engine(url: str) -> Engine:
     )
 
 
-def _config(engine: Engine, holder: str) -> DBOSConfig:
+def _dbos_config(engine: Engine, holder: str) -> DBOSConfig:
     return {
         "name": "factbook",
         "system_database_url": "postgresql:///factbook",  # names the kind of the engine

@@ -1,39 +1,57 @@
-"""Start of a run: its plan, from entities to targets to batches, and its place in the queue."""
+"""Start of runs: their plans, runs on request and of new entities, and samples of the catalog."""
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import structlog
 
-from factbook.catalog.store import collectable
+from factbook.catalog import ref as refs
+from factbook.catalog.store import by_ref, collectable
 from factbook.catalog.store.conditions import SQL
-from factbook.clock import MINUTE
-from factbook.errors import UnavailableError
+from factbook.clock import MINUTE, SECOND, Clock
+from factbook.datasources.registry import Registry, SourceSnapshot
+from factbook.errors import ConflictError, GoneError, UnavailableError, no_such
+from factbook.events import store as events
+from factbook.events.event import FeedPosition
+from factbook.events.store import EventFilter, FeedPage
 from factbook.facts import entity_filter, retention, store
 from factbook.facts.datasource import DataSource, duration_milliseconds
 from factbook.facts.freshness import Observation
 from factbook.facts.store import Last
+from factbook.integrations import catalog
 from factbook.integrations.integration import CollectionSubject, Integration
 from factbook.outbound.outcomes import Missing, Outcome
-from factbook.scheduling import run_queue, runs
+from factbook.scheduling import housekeeping, lease, run_queue, runs, schedule
 from factbook.scheduling.run_queue import Begun, Queue, RunOrder
-from factbook.scheduling.runs import RunGap
-from factbook.storage import Database, Transaction, Write
+from factbook.scheduling.runs import RunGap, RunRecord
+from factbook.storage import Database, Transaction, Write, counters
 from factbook.telemetry.spans import NO_TRACER, Tracer, Work
 
 log = structlog.get_logger("factbook.collecting")
-
-_PORTION = 500
-_TIMEOUT = 20 * MINUTE
+_ENTITIES_IN_PORTION = 500
+_DEFAULT_TIMEOUT = 20 * MINUTE
 _NOT_PLANNED = "upstream-error: the run could not be planned; the log has more"
-
 # Entities by what is asked for: those that point to the same share one answer.
 Targets = dict[str, list[int]]
+_SAMPLE_LEASE = "catalog-sample"
+_SAMPLED_AT_ONCE = 1_000
+_request_log = structlog.get_logger("factbook.data_sources")
+# Refresh requests that are taken in one transaction.
+_REQUESTS_AT_ONCE = 1_000
+# Counter of the first position in the feed that was not looked at.
+_PLACE_COUNTER: Final = "collected_event"
+_ARRIVALS_LEASE: Final = "arrivals"
+_ADDED_EVENTS: Final = EventFilter(types=("entity.added",))
+# Entities of one look: more than a row of the feed tells of.
+_EVENTS_AT_ONCE: Final = 2_000
+# Between two looks of which the first began runs: entities that come one by one share them.
+ARRIVALS_PAUSE: Final = 10 * SECOND
 
 
 class RunPlan(NamedTuple):
@@ -59,7 +77,7 @@ class UnderWayError(Exception):
     """Error while a run of every entity is in progress."""
 
 
-async def begin(
+async def begin_run(
     database: Database,
     integration: Integration,
     now: int,
@@ -76,21 +94,21 @@ async def begin(
     entity precludes it, and NothingToCollectError if the source is not about the one.
     """
     if entity_id is None:
-        make = await _planned(database, integration, now, since)
+        make = await _planned_run(database, integration, now, since)
     else:
-        make = partial(_of_one, integration=integration, entity_id=entity_id, now=now)
+        make = partial(_run_of_entity, integration=integration, entity_id=entity_id, now=now)
     begun = await (write or database.write)(make)
-    tracer.asked_for(trace_of(integration.source.id, begun.run_id, begun.deadline))
+    tracer.asked_for(run_trace(integration.source.id, begun.run_id, begun.deadline))
     return begun
 
 
-async def begin_or_join(
+async def begin_or_join_run(
     database: Database, integration: Integration, now: int, entity_id: int | None, write: Write
 ) -> int:
     """The id of a run that `begin` begins, or of the run of every entity that precludes it."""
     while True:
         try:
-            begun = await begin(database, integration, now, entity_id=entity_id, write=write)
+            begun = await begin_run(database, integration, now, entity_id=entity_id, write=write)
             return begun.run_id
         except UnderWayError:
             under_way = partial(runs.find_current_run, source_id=integration.source.id)
@@ -99,7 +117,7 @@ async def begin_or_join(
                 return run_id
 
 
-def begin_some(
+def begin_run_of_some(
     transaction: Transaction,
     integration: Integration,
     ids: list[int],
@@ -111,46 +129,46 @@ def begin_some(
 
     Unless it is asked for, a run that cannot be planned is recorded as failed.
     """
-    rows = transaction.all(*collectable.among(_where(integration.source), ids))
+    rows = transaction.all(*collectable.among(_tracked_condition(integration.source), ids))
     if not rows:
         return None
     try:
         targets, missing = Targets(), list[Observation]()
         subjects = [CollectionSubject(*row) for row in collectable.read(rows)]
-        _sort(integration, subjects, targets, missing)
-        plan = _plan_of(integration, targets, missing, {})
+        _sort_portion(integration, subjects, targets, missing)
+        plan = _build_plan(integration, targets, missing, {})
     except Exception as error:
         if is_asked_for:
             raise
         plan = _failed_plan(integration, error)
-    return _enqueue(transaction, integration, plan, now, whole=False)
+    return _enqueue_plan(transaction, integration, plan, now, whole=False)
 
 
-async def _planned(
+async def _planned_run(
     database: Database, integration: Integration, now: int, since: int | None
 ) -> Callable[[Transaction], Begun]:
     """A function that makes the run of every entity; raises UnderWayError."""
     try:
-        planned = await _plan(database, integration)
+        planned = await _plan_run(database, integration)
     except UnavailableError:
         raise
     except Exception as error:
         if since is None:
             raise
         planned = _failed_plan(integration, error)
-    return partial(_enqueue, integration=integration, plan=planned, now=now, since=since)
+    return partial(_enqueue_plan, integration=integration, plan=planned, now=now, since=since)
 
 
-def _of_one(
+def _run_of_entity(
     transaction: Transaction, *, integration: Integration, entity_id: int, now: int
 ) -> Begun:
-    begun = begin_some(transaction, integration, [entity_id], now)
+    begun = begin_run_of_some(transaction, integration, [entity_id], now)
     if begun is None:
         raise NothingToCollectError
     return begun
 
 
-def _enqueue(
+def _enqueue_plan(
     transaction: Transaction,
     integration: Integration,
     plan: RunPlan,
@@ -167,7 +185,7 @@ def _enqueue(
         plan.works,
         "asked" if since is None else "cadence",
         whole,
-        now + (duration_milliseconds(source.timeout) if source.timeout else _TIMEOUT),
+        now + (duration_milliseconds(source.timeout) if source.timeout else _DEFAULT_TIMEOUT),
         plan.entities,
         skipped=plan.skipped,
         failed=plan.failed,
@@ -184,14 +202,14 @@ def _enqueue(
     return begun
 
 
-async def _plan(database: Database, integration: Integration) -> RunPlan:
+async def _plan_run(database: Database, integration: Integration) -> RunPlan:
     """The plan for every entity that the source is about; those never collected come first."""
     last = await store.find_last_collections(database, integration.source.id)
     targets, missing = Targets(), list[Observation]()
-    async for portion in _every(database, integration.source):
+    async for portion in _every_entity(database, integration.source):
         # What users define may take its time to say what an entity points to.
-        await asyncio.to_thread(_sort, integration, portion, targets, missing)
-    return _plan_of(integration, targets, missing, last)
+        await asyncio.to_thread(_sort_portion, integration, portion, targets, missing)
+    return _build_plan(integration, targets, missing, last)
 
 
 def _failed_plan(integration: Integration, error: Exception) -> RunPlan:
@@ -199,42 +217,46 @@ def _failed_plan(integration: Integration, error: Exception) -> RunPlan:
     return RunPlan([], 0, [], error=_NOT_PLANNED)
 
 
-def trace_of(source_id: str, run_id: int, deadline: int) -> Work:
+def run_trace(source_id: str, run_id: int, deadline: int) -> Work:
     """A run in traces; run ids repeat between databases, but their deadlines do not."""
     return Work("run", f"{source_id} {run_id} {deadline}")
 
 
-def targets_of(work: str) -> Targets:
+def batch_targets(work: str) -> Targets:
     """The targets of a batch, with the entities that point to each."""
     return dict(msgspec.json.decode(work, type=list[tuple[str, list[int]]]))
 
 
-def work_of(targets: Iterable[str], entities: Mapping[str, list[int]]) -> str:
+def batch_work(targets: Iterable[str], entities: Mapping[str, list[int]]) -> str:
     """The stored form of a batch."""
     return msgspec.json.encode([(target, entities[target]) for target in targets]).decode()
 
 
-async def _every(database: Database, source: DataSource) -> AsyncIterator[list[CollectionSubject]]:
+async def _every_entity(
+    database: Database, source: DataSource
+) -> AsyncIterator[list[CollectionSubject]]:
     after = 0
-    while rows := await database.all(*collectable.page(_where(source), after, _PORTION)):
+    while rows := await database.all(
+        *collectable.page(_tracked_condition(source), after, _ENTITIES_IN_PORTION)
+    ):
         yield [CollectionSubject(*row) for row in collectable.read(rows)]
         after = rows[-1][0]
 
 
-def _where(source: DataSource) -> SQL:
+def _tracked_condition(source: DataSource) -> SQL:
     if source.selection is None:
         return collectable.EVERYTHING
     return entity_filter.filter_condition(source.selection)
 
 
-def _sort(
+def _sort_portion(
     integration: Integration,
     portion: Iterable[CollectionSubject],
     targets: Targets,
     missing: list[Observation],
 ) -> None:
     for subject in portion:
-        found = _target(integration, subject.entity)
+        found = _find_target(integration, subject.entity)
         if isinstance(found, str):
             targets.setdefault(found, []).append(subject.entity_id)
         else:
@@ -242,7 +264,7 @@ def _sort(
             missing.append(Observation(subject.entity_id, {}, {"": found.reason}, passing))
 
 
-def _target(integration: Integration, entity: Mapping[str, Any]) -> str | Missing:
+def _find_target(integration: Integration, entity: Mapping[str, Any]) -> str | Missing:
     try:
         return integration.target(entity)
     except Exception as error:
@@ -250,7 +272,7 @@ def _target(integration: Integration, entity: Mapping[str, Any]) -> str | Missin
         return Missing(Outcome.TRANSIENT, "the entity's annotations could not be read")
 
 
-def _plan_of(
+def _build_plan(
     integration: Integration,
     targets: Targets,
     missing: list[Observation],
@@ -260,17 +282,302 @@ def _plan_of(
         return min(last[id_].written_at if id_ in last else 0 for id_ in targets[target])
 
     batches = integration.batches(sorted(targets, key=oldest)) if targets else []
-    works = [work_of(batch, targets) for batch in batches]
-    new = [one for one in missing if one.passing or not _is_known(one, last)]
+    works = [batch_work(batch, targets) for batch in batches]
+    new = [one for one in missing if one.passing or not _is_known_reason(one, last)]
     failed = sum(bool(one.passing) for one in missing)
     count = sum(map(len, targets.values()))
-    gaps = Counter(_gap(one) for one in missing)
+    gaps = Counter(_plan_gap(one) for one in missing)
     return RunPlan(works, count, new, len(missing) - failed, failed, gaps)
 
 
-def _gap(one: Observation) -> RunGap:
+def _plan_gap(one: Observation) -> RunGap:
     return RunGap("", one.reasons[""], "passing" if one.passing else "skipped")
 
 
-def _is_known(one: Observation, last: Mapping[int, Last]) -> bool:
+def _is_known_reason(one: Observation, last: Mapping[int, Last]) -> bool:
     return one.entity_id in last and last[one.entity_id].reasons == one.reasons
+
+
+def sample_some(
+    transaction: Transaction, sources: Sequence[DataSource], ids: list[int], now: int
+) -> None:
+    """Append the facts of the catalog's own sources about these entities to history."""
+    rows = by_ref.compliance_of(transaction, ids)
+    for source in sources:
+        if catalog.is_catalog_source(source.id):
+            _append_samples(transaction, source=source, rows=rows, now=now)
+
+
+async def sample_catalog(database: Database, sources: Sequence[DataSource], now: int) -> int:
+    """Append the facts of the catalog's own sources to history where they have changed.
+
+    Returns the number of entities examined; 0 if none is due by the sources' cadence.
+    """
+    own = [source for source in sources if catalog.is_catalog_source(source.id) and source.cadence]
+    nexts = [
+        schedule.find_next_time(schedule.parse_cadence(source.cadence or ""), now) for source in own
+    ]
+    holder = f"sample-{now}"
+    if not own or not await lease.claim_lease(
+        database, _SAMPLE_LEASE, holder, now, min(nexts) - now
+    ):
+        return 0
+    try:
+        return await _sample_sources(database, own, now)
+    except BaseException:
+        # What is missing is sampled in the next round, not only when samples are due again.
+        await lease.release_lease(database, _SAMPLE_LEASE, holder)
+        raise
+
+
+async def _sample_sources(database: Database, own: list[DataSource], now: int) -> int:
+    seen, last = 0, 0
+    while rows := await by_ref.compliance_by_id(database, last, _SAMPLED_AT_ONCE):
+        for source in own:
+            await database.write(partial(_append_samples, source=source, rows=rows, now=now))
+        seen, last = seen + len(rows), rows[-1][0]
+    return seen
+
+
+def _append_samples(
+    transaction: Transaction, *, source: DataSource, rows: list[tuple[int, int]], now: int
+) -> None:
+    facts = [
+        (id_, msgspec.json.decode(catalog.encode_catalog_facts(source.id, bits)))
+        for id_, bits in rows
+    ]
+    store.append_samples(transaction, source.id, facts, now, source.version)
+
+
+async def run_now(
+    database: Database,
+    registry: Registry,
+    source_id: str,
+    entity: str | None,
+    *,
+    actor: str,
+    clock: Clock,
+    write: Write,
+    tracer: Tracer = NO_TRACER,
+) -> RunRecord:
+    """Begin to collect a source now, for every entity or for the one with this reference.
+
+    `write` is as in `define`. Raises InputError, NotFoundError, and ConflictError if the source
+    is not collected, is not about the entity, or is already being collected as a whole.
+    """
+    known = await registry.latest()
+    if source_id not in known.sources:
+        raise no_such("data source", source_id, known.sources)
+    ref = None if entity is None else str(refs.parse(entity))
+    id_ = None if ref is None else await find_entity_id(database, ref)
+    now = await lease.fetch_shared_time(database, clock)
+    integration = known.integrations.get(source_id)
+    if integration is None:
+        raise _not_collected_error(source_id, known)
+    try:
+        begun = await begin_run(
+            database, integration, now, entity_id=id_, write=write, tracer=tracer
+        )
+    except NothingToCollectError:
+        left_out = integration.source.left_out(ref or "")
+        raise ConflictError(f"{left_out[:1].upper()}{left_out[1:]}.") from None
+    except UnderWayError:
+        raise _under_way_error(source_id) from None
+    found = await runs.fetch_run(database, begun.run_id)
+    if found is None:
+        raise _under_way_error(source_id)
+    _request_log.info("data_source.run", source=source_id, run=found.id, actor=actor)
+    return found
+
+
+async def retry_given_up(
+    database: Database,
+    registry: Registry,
+    source_id: str,
+    *,
+    actor: str,
+    clock: Clock,
+    write: Write,
+    tracer: Tracer = NO_TRACER,
+) -> int:
+    """Begin a run of the entities of a source's batches that were given up; returns its id.
+
+    `write` is as in `define`. Raises ConflictError if there are none, or the source is not
+    collected any more.
+    """
+    integration = (await registry.latest()).integrations.get(source_id)
+    now = await lease.fetch_shared_time(database, clock)
+
+    def begin(transaction: Transaction) -> Begun:
+        works = map(batch_targets, runs.take_given_up_work(transaction, source_id))
+        ids = {id_ for targets in works for found in targets.values() for id_ in found}
+        begun = None
+        if integration is not None:
+            begun = begin_run_of_some(transaction, integration, sorted(ids), now)
+        if begun is None:
+            raise ConflictError(f"Nothing of {source_id} that was given up can be collected.")
+        return begun
+
+    begun = await write(begin)
+    tracer.asked_for(run_trace(source_id, begun.run_id, begun.deadline))
+    _request_log.info("data_source.run", source=source_id, run=begun.run_id, actor=actor)
+    return begun.run_id
+
+
+async def collect_requested(
+    database: Database,
+    sources: Sequence[DataSource],
+    clock: Clock,
+    integrations: Sequence[Integration] = (),
+) -> int:
+    """Sample the catalog's facts of requested entities; returns the number of requests.
+
+    For facts of integrations, runs are queued in the transaction that takes the requests.
+    """
+    done = 0
+    while await store.has_refresh_requests(database):
+        now = await lease.fetch_shared_time(database, clock)
+        work = partial(_take_requests, sources=sources, integrations=integrations, now=now)
+        done += await database.write(work)
+    return done
+
+
+async def find_entity_id(database: Database, ref: str) -> int:
+    """The id of the entity with this reference; raises NotFoundError."""
+    found = await collectable.id_of(database, ref)
+    if found is None:
+        raise await by_ref.unknown(database, ref)
+    return found
+
+
+def _take_requests(
+    transaction: Transaction,
+    *,
+    sources: Sequence[DataSource],
+    integrations: Sequence[Integration],
+    now: int,
+) -> int:
+    ids = store.take_refresh_requests(transaction, _REQUESTS_AT_ONCE)
+    sample_some(transaction, sources, ids, now)
+    for integration in integrations:
+        begin_run_of_some(transaction, integration, ids, now)
+    return len(ids)
+
+
+def _under_way_error(source_id: str) -> ConflictError:
+    return ConflictError(f"A full run of {source_id} is already in progress.")
+
+
+def _not_collected_error(source_id: str, known: SourceSnapshot) -> ConflictError:
+    if source_id in known.problems:
+        unread = ConflictError(f"{source_id} cannot be collected on this server.")
+        text = f"{source_id} cannot be collected: {known.problems[source_id]}"
+        return ConflictError(text).unless_read(unread)
+    if source_id in known.definitions:
+        return ConflictError(f"{source_id} is not collected: its facts are pushed.")
+    return ConflictError(f"{source_id} is read from the catalog on request.")
+
+
+class Arrivals:
+    """The follower of the feed; of all processes, one at a time has it."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+        self._place = 0
+        self._begun_at: int | None = None
+
+    async def collect(self, integrations: Sequence[Integration]) -> int:
+        """Begin runs of entities that are new; returns how many were looked at.
+
+        Sources without a cadence are only collected when they are asked.
+        """
+        if self._begun_at is not None and 0 <= self._clock() - self._begun_at < ARRIVALS_PAUSE:
+            return 0
+        wanted = [one for one in integrations if one.source.cadence]
+        stored = await counters.value(self._database, _PLACE_COUNTER)
+        place = max(stored, self._place)
+        end = await events.end(self._database)
+        while place < end.position:
+            refs, place = await self._page(place, end)
+            if refs:
+                return await self._begin(wanted, refs, stored, place)
+            # Kept in memory alone: most events are of facts, and would each be a write.
+            self._place = place
+        return 0
+
+    async def _page(self, place: int, end: FeedPosition) -> tuple[list[str], int]:
+        """The references of new entities in the next rows, and the place behind these."""
+        try:
+            page = await events.page(
+                self._database, FeedPosition(place, 0), _ADDED_EVENTS, _EVENTS_AT_ONCE
+            )
+        except GoneError:
+            # Forgotten, or of a backup: the sources' next runs find what is new.
+            return [], end.position
+        return _whole_rows(page), page.next.position
+
+    async def _begin(
+        self, integrations: Sequence[Integration], refs: list[str], stored: int, place: int
+    ) -> int:
+        now = await lease.fetch_shared_time(self._database, self._clock)
+        begun = (await runs.fetch_starts(self._database, now + housekeeping.LARGEST_LEAD)).last
+        if any(one.source.id not in begun for one in integrations):
+            # Its first run begins at once, and plans for what is there.
+            return 0
+
+        found = await self._database.write(partial(collectable.ids_of, refs=refs))
+        ids = set(found.values())
+        # Each in a write of its own: others write in between, however many sources there are.
+        for one in integrations:
+            begin = partial(_begin_arrivals, integration=one, ids=ids, stored=stored, now=now)
+            if not await self._database.write(begin):
+                return 0
+        if not await self._database.write(partial(_store_place, stored=stored, place=place)):
+            return 0
+        self._place, self._begun_at = place, self._clock()
+        return len(ids)
+
+
+def _begin_arrivals(
+    transaction: Transaction, *, integration: Integration, ids: set[int], stored: int, now: int
+) -> bool:
+    """Begin a run of what a source does not know; false if another process looked at them.
+
+    A source that cannot plan it does not keep others from theirs: its next run finds the entities.
+    """
+    if not _lock_place(transaction, stored):
+        return False
+    new = sorted(ids - _known_entities(transaction, integration.source.id, ids))
+    begin_run_of_some(transaction, integration, new, now, is_asked_for=False)
+    return True
+
+
+def _store_place(transaction: Transaction, *, stored: int, place: int) -> bool:
+    """Go on behind these entities; false if another process did."""
+    if not _lock_place(transaction, stored):
+        return False
+    counters.put(transaction, _PLACE_COUNTER, place)
+    return True
+
+
+def _lock_place(transaction: Transaction, stored: int) -> bool:
+    """Keep other processes from the place; false if it is another by now."""
+    transaction.lock(_ARRIVALS_LEASE)
+    return counters.value_within(transaction, _PLACE_COUNTER) == stored
+
+
+def _known_entities(transaction: Transaction, source_id: str, ids: set[int]) -> set[int]:
+    """Those of these entities that a source knows something of, or is about to."""
+    works = run_queue.list_unfinished_work(transaction, source_id)
+    targets = (found for work in works for found in batch_targets(work).values())
+    # Looked at last: what is stored meanwhile was in a batch before.
+    return set(chain.from_iterable(targets)) | store.select_collected(
+        transaction, source_id, sorted(ids)
+    )
+
+
+def _whole_rows(page: FeedPage) -> list[str]:
+    """The references of a page without those of a row that goes on behind it."""
+    cut = page.next.position if page.next.item else None
+    return [event.subject for event in page.events if event.place.position != cut]

@@ -13,8 +13,8 @@ import structlog
 
 from factbook.auth import encryption
 from factbook.auth.encryption import NotOpenedError
-from factbook.datasources.custom import SourceConnection, Unusable
-from factbook.datasources.custom.definition import HEADER, NOT_A_HEADER
+from factbook.datasources.custom.connections import SourceConnection, Unusable
+from factbook.datasources.custom.definition import HEADER_NAME, REFUSED_HEADER
 from factbook.datasources.source_store import source_store
 from factbook.errors import (
     ConfigurationError,
@@ -31,7 +31,7 @@ Key = Callable[[], bytes]
 
 log = structlog.get_logger("factbook.connections")
 
-MOST: Final = 200
+MOST_CONNECTIONS: Final = 200
 _MOST_HEADERS: Final = 20
 _LONGEST_VALUE: Final = 8_000
 _PATHS: Final = {"base_url": "baseUrl", "shared_with": "sharedWith"}
@@ -70,30 +70,30 @@ class StoredConnection(NamedTuple):
     updated_by: str
 
 
-async def listed(database: Database) -> list[StoredConnection]:
+async def list_stored_connections(database: Database) -> list[StoredConnection]:
     """All stored connections, by name."""
-    return [_stored(row) for row in await database.all(_EVERY)]
+    return [_stored_connection(row) for row in await database.all(_EVERY_CONNECTION)]
 
 
-async def usable(database: Database, key: Key) -> dict[str, SourceConnection | Unusable]:
+async def open_connections(database: Database, key: Key) -> dict[str, SourceConnection | Unusable]:
     """The stored connections by name with their secrets, or the reason why one is unusable."""
-    rows = await database.all(_EVERY)
-    return {row[0]: _usable(row, key) for row in rows}
+    rows = await database.all(_EVERY_CONNECTION)
+    return {row[0]: _open_connection(row, key) for row in rows}
 
 
-def read(transaction: Transaction, name: str) -> StoredConnection | None:
+def read_connection(transaction: Transaction, name: str) -> StoredConnection | None:
     """The connection, locked against changes until the end of the transaction."""
-    found = _row(transaction, name)
-    return None if found is None else _stored(found)
+    found = _select_row(transaction, name)
+    return None if found is None else _stored_connection(found)
 
 
-def owners(transaction: Transaction, name: str) -> tuple[str, ...]:
+def connection_owners(transaction: Transaction, name: str) -> tuple[str, ...]:
     """The owners with which the connection is shared; none if there is no such connection."""
-    row = transaction.one(_ONE, (name,))
-    return () if row is None else _stored(row).options.shared_with
+    row = transaction.one(_ONE_CONNECTION, (name,))
+    return () if row is None else _stored_connection(row).options.shared_with
 
 
-def put(
+def store_connection(
     transaction: Transaction, name: str, wanted: ConnectionInput, key: bytes, actor: str, now: int
 ) -> StoredConnection:
     """Create or change a connection; a header that is not named is removed.
@@ -101,13 +101,13 @@ def put(
     Raises InvalidItemsError, which contains no value, and ConflictError if values to keep cannot be
     decrypted, or if there are too many connections.
     """
-    row = _row(transaction, name)
-    if row is None and transaction.all(_NAMES)[MOST - 1 :]:
-        raise ConflictError(f"There are already {MOST} connections, the maximum.")
-    headers = _headers(name, wanted)
-    before = None if row is None else _stored(row)
-    kept = _kept(wanted.base_url, headers, row, key)
-    connection = _connection(wanted, {**kept, **_given(headers)})
+    row = _select_row(transaction, name)
+    if row is None and transaction.all(_CONNECTION_NAMES)[MOST_CONNECTIONS - 1 :]:
+        raise ConflictError(f"There are already {MOST_CONNECTIONS} connections, the maximum.")
+    headers = _check_headers(name, wanted)
+    before = None if row is None else _stored_connection(row)
+    kept = _kept_headers(wanted.base_url, headers, row, key)
+    connection = _build_connection(wanted, {**kept, **_given_headers(headers)})
     times = {} if before is None else before.options.headers
     options = ConnectionOptions(
         connection.base_url,
@@ -117,34 +117,34 @@ def put(
         connection.shared_with,
     )
     created = (now, actor) if before is None else (before.created_at, before.created_by)
-    row = (name, _json(options), _sealed(name, connection, key), *created, now, actor)
-    transaction.run(_PUT, row)
+    row = (name, _encode_json(options), _seal_headers(name, connection, key), *created, now, actor)
+    transaction.run(_PUT_CONNECTION, row)
     source_store.raise_revision(transaction)
-    return _stored(row)
+    return _stored_connection(row)
 
 
-def rename(transaction: Transaction, names: Mapping[str, str]) -> None:
+def rename_owners(transaction: Transaction, names: Mapping[str, str]) -> None:
     """Share connections with the same owners under their other names."""
     transaction.lock("connections")
     changed = []
-    for row in transaction.all(_EVERY):
-        options = _stored(row).options
+    for row in transaction.all(_EVERY_CONNECTION):
+        options = _stored_connection(row).options
         shared = tuple(sorted({names.get(one, one) for one in options.shared_with}))
         if shared != options.shared_with:
             options = msgspec.structs.replace(options, shared_with=shared)
-            changed.append((_json(options), row[0]))
+            changed.append((_encode_json(options), row[0]))
     transaction.many("UPDATE connections SET options = ? WHERE name = ?", changed)
     if changed:
         source_store.raise_revision(transaction)
 
 
-def remove(transaction: Transaction, name: str) -> None:
+def remove_connection(transaction: Transaction, name: str) -> None:
     """Remove a connection."""
     transaction.run("DELETE FROM connections WHERE name = ?", (name,))
     source_store.raise_revision(transaction)
 
 
-def _headers(name: str, wanted: ConnectionInput) -> dict[str, str | None]:
+def _check_headers(name: str, wanted: ConnectionInput) -> dict[str, str | None]:
     """The headers by name in lower case; raises InvalidItemsError."""
     problems = []
     if not option_tables.INSTANCE_NAME.fullmatch(name):
@@ -153,10 +153,10 @@ def _headers(name: str, wanted: ConnectionInput) -> dict[str, str | None]:
         problems.append(problem("headers", f"can be {_MOST_HEADERS} at most"))
     found: dict[str, str | None] = {}
     for header, value in wanted.headers.items():
-        if not HEADER.fullmatch(header):
+        if not HEADER_NAME.fullmatch(header):
             # It is not repeated: who mistakes the fields has put the secret here.
             problems.append(problem("headers", "has an invalid name"))
-        elif NOT_A_HEADER.fullmatch(header):
+        elif REFUSED_HEADER.fullmatch(header):
             problems.append(problem(f"headers.{header}", "is not a connection's to set"))
         elif header.lower() in found:
             problems.append(problem(f"headers.{header}", "is given twice"))
@@ -168,18 +168,18 @@ def _headers(name: str, wanted: ConnectionInput) -> dict[str, str | None]:
     return found
 
 
-def _given(headers: Mapping[str, str | None]) -> dict[str, str]:
+def _given_headers(headers: Mapping[str, str | None]) -> dict[str, str]:
     return {header: value for header, value in headers.items() if value is not None}
 
 
-def _kept(
+def _kept_headers(
     base_url: str, headers: Mapping[str, str | None], row: Row | None, key: bytes
 ) -> dict[str, str]:
     """The stored values of the headers that keep theirs; raises the errors of `put`."""
     keeping = [header for header, value in headers.items() if value is None]
     if not keeping:
         return {}
-    before = None if row is None else _stored(row)
+    before = None if row is None else _stored_connection(row)
     there = {} if before is None else before.options.headers
     problems = [
         problem(f"headers.{header}", "has no value yet; give one")
@@ -197,13 +197,13 @@ def _kept(
         raise InvalidItemsError(problems)
     assert row is not None, "where a value is kept, there is one"
     try:
-        values = _values(row, key)
+        values = _open_headers(row, key)
     except NotOpenedError:
-        raise ConflictError(_not_opened(row[0])) from None
+        raise ConflictError(_not_opened_problem(row[0])) from None
     return {header: values[header] for header in keeping}
 
 
-def _connection(wanted: ConnectionInput, values: Mapping[str, str]) -> SourceConnection:
+def _build_connection(wanted: ConnectionInput, values: Mapping[str, str]) -> SourceConnection:
     """The connection; raises InvalidItemsError if one of its settings would be rejected."""
     options = {
         "base_url": wanted.base_url,
@@ -222,10 +222,10 @@ def _connection(wanted: ConnectionInput, values: Mapping[str, str]) -> SourceCon
         raise InvalidItemsError([problem(_PATHS.get(option, option), what)]) from None
 
 
-def _usable(row: Row, key: Key) -> SourceConnection | Unusable:
-    options = _stored(row).options
+def _open_connection(row: Row, key: Key) -> SourceConnection | Unusable:
+    options = _stored_connection(row).options
     try:
-        values = _values(row, key()) if row[2] is not None else {}
+        values = _open_headers(row, key()) if row[2] is not None else {}
         return SourceConnection(
             base_url=options.base_url,
             methods=options.methods,
@@ -238,58 +238,58 @@ def _usable(row: Row, key: Key) -> SourceConnection | Unusable:
     except FactbookError as error:
         reason = error.message
     log.error("connection.unusable", connection=row[0], reason=reason)
-    return Unusable(_not_opened(row[0]), options.shared_with)
+    return Unusable(_not_opened_problem(row[0]), options.shared_with)
 
 
-def _not_opened(name: str) -> str:
+def _not_opened_problem(name: str) -> str:
     return (
         f"The headers of the connection {name!r} cannot be opened: they were sealed under another "
         "token key. Give their values again."
     )
 
 
-def _sealed(name: str, connection: SourceConnection, key: bytes) -> bytes | None:
+def _seal_headers(name: str, connection: SourceConnection, key: bytes) -> bytes | None:
     if not connection.headers:
         return None
     content = msgspec.json.encode(connection.headers)
-    return encryption.seal_secret(key, _LABEL, _beside(name, connection.base_url), content)
+    return encryption.seal_secret(key, _LABEL, _sealed_with(name, connection.base_url), content)
 
 
-def _values(row: Row, key: bytes) -> dict[str, str]:
+def _open_headers(row: Row, key: bytes) -> dict[str, str]:
     """The decrypted values of the headers; raises NotOpenedError."""
-    beside = _beside(row[0], _stored(row).options.base_url)
+    beside = _sealed_with(row[0], _stored_connection(row).options.base_url)
     content = encryption.open_secret(key, _LABEL, beside, bytes(row[2]))
     return msgspec.json.decode(content, type=dict[str, str])
 
 
-def _beside(name: str, base_url: str) -> str:
+def _sealed_with(name: str, base_url: str) -> str:
     return f"{name} {option_tables.url_origin(base_url)}"
 
 
-def _row(transaction: Transaction, name: str) -> Row | None:
+def _select_row(transaction: Transaction, name: str) -> Row | None:
     transaction.lock("connections")
-    return transaction.one(_ONE, (name,))
+    return transaction.one(_ONE_CONNECTION, (name,))
 
 
-def _stored(row: Row) -> StoredConnection:
+def _stored_connection(row: Row) -> StoredConnection:
     name, options, _, *rest = row
     return StoredConnection(name, msgspec.json.decode(options, type=ConnectionOptions), *rest)
 
 
-def _json(value: object) -> str:
+def _encode_json(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-_EVERY = """
+_EVERY_CONNECTION = """
 SELECT name, options, secrets, created_at, created_by, updated_at, updated_by
 FROM connections ORDER BY name
 """
 
-_ONE = _EVERY.replace("ORDER BY name", "WHERE name = ?")
+_ONE_CONNECTION = _EVERY_CONNECTION.replace("ORDER BY name", "WHERE name = ?")
 
-_NAMES = "SELECT name FROM connections"
+_CONNECTION_NAMES = "SELECT name FROM connections"
 
-_PUT = """
+_PUT_CONNECTION = """
 INSERT INTO connections (name, options, secrets, created_at, created_by, updated_at, updated_by)
 VALUES (?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (name) DO UPDATE SET options = excluded.options, secrets = excluded.secrets,

@@ -11,7 +11,7 @@ from factbook.catalog.people_trust import PeopleTrust
 from factbook.catalog.store import membership
 from factbook.datasources import connection_store
 from factbook.datasources.connection_store import ConnectionInput, StoredConnection
-from factbook.datasources.custom import SourceConnection, Unusable
+from factbook.datasources.custom.connections import SourceConnection, Unusable
 from factbook.datasources.registry import Registry
 from factbook.errors import ConflictError, NotFoundError, no_such
 from factbook.storage import Database, Row, Transaction, Write
@@ -38,38 +38,40 @@ class ConnectionDetail(NamedTuple):
     problem: str | None = None
 
 
-async def listed(database: Database, registry: Registry) -> list[ConnectionDetail]:
+async def list_connections(database: Database, registry: Registry) -> list[ConnectionDetail]:
     """All connections, from the settings or stored, by name."""
     await registry.latest()
-    users = await _users_of_each(database)
+    users = await _sources_by_connection(database)
     configured = registry.configured
-    found = [_configured(name, one, users.get(name, ())) for name, one in configured.items()]
-    for stored in await connection_store.listed(database):
+    found = [_configured_detail(name, one, users.get(name, ())) for name, one in configured.items()]
+    for stored in await connection_store.list_stored_connections(database):
         if stored.name not in configured:
             usable = registry.connections.get(stored.name)
             problem = usable.problem if isinstance(usable, Unusable) else None
-            found.append(_shown(stored, users.get(stored.name, ()), problem))
+            found.append(_stored_detail(stored, users.get(stored.name, ()), problem))
     return sorted(found, key=lambda one: one.name)
 
 
-async def shared_with(
+async def list_shared_connections(
     database: Database, registry: Registry, person: str, trust: PeopleTrust
 ) -> list[ConnectionDetail]:
     """The connections that are shared with groups of the person, by name."""
     groups = await membership.read_groups(database, person, trust)
-    return [one for one in await listed(database, registry) if groups & {*one.shared_with}]
+    return [
+        one for one in await list_connections(database, registry) if groups & {*one.shared_with}
+    ]
 
 
-async def one(database: Database, registry: Registry, name: str) -> ConnectionDetail:
+async def find_connection(database: Database, registry: Registry, name: str) -> ConnectionDetail:
     """The connection with this name; raises NotFoundError."""
-    every = await listed(database, registry)
+    every = await list_connections(database, registry)
     for found in every:
         if found.name == name:
             return found
-    raise missing(name, every)
+    raise no_such_connection(name, every)
 
 
-async def put(
+async def change_connection(
     database: Database,
     registry: Registry,
     key: bytes,
@@ -85,30 +87,32 @@ async def put(
     Raises InvalidItemsError, which contains no value, and ConflictError if it comes from the
     settings, if values to keep cannot be decrypted, or if there are too many.
     """
-    _check(name, registry)
-    work = partial(connection_store.put, name=name, wanted=wanted, key=key, actor=actor, now=now)
+    _check_name(name, registry)
+    work = partial(
+        connection_store.store_connection, name=name, wanted=wanted, key=key, actor=actor, now=now
+    )
     await write(work)
     registry.forget()
     log.info("connection.put", connection=name, actor=actor)
-    return await one(database, registry, name)
+    return await find_connection(database, registry, name)
 
 
-async def delete(registry: Registry, name: str, *, actor: str, write: Write) -> None:
+async def delete_connection(registry: Registry, name: str, *, actor: str, write: Write) -> None:
     """Delete a connection.
 
     Raises NotFoundError, and ConflictError if it comes from the settings, or is in use.
     """
-    _check(name, registry)
+    _check_name(name, registry)
 
     def work(transaction: Transaction) -> StoredConnection:
-        found = connection_store.read(transaction, name)
+        found = connection_store.read_connection(transaction, name)
         if found is None:
-            raise missing(name, ())
-        if users := _users(transaction, name):
+            raise no_such_connection(name, ())
+        if users := _sources_of_connection(transaction, name):
             unread = ConflictError(f"The connection {name} is used by {len(users)} data sources.")
             text = f"The connection {name} is used by {', '.join(users)}."
             raise ConflictError(text).unless_read(unread)
-        connection_store.remove(transaction, name)
+        connection_store.remove_connection(transaction, name)
         return found
 
     await write(work)
@@ -116,24 +120,26 @@ async def delete(registry: Registry, name: str, *, actor: str, write: Write) -> 
     log.info("connection.deleted", connection=name, actor=actor)
 
 
-def _check(name: str, registry: Registry) -> None:
+def _check_name(name: str, registry: Registry) -> None:
     if name in registry.configured:
         raise ConflictError(f"The connection {name} comes from the settings: change it there.")
 
 
-def missing(name: str, known: Iterable[ConnectionDetail]) -> NotFoundError:
+def no_such_connection(name: str, known: Iterable[ConnectionDetail]) -> NotFoundError:
     """The error for an unknown connection, with the names of those that the caller may see."""
     return no_such("connection", name, [one.name for one in known])
 
 
-def _configured(name: str, one: SourceConnection, users: Sequence[str]) -> ConnectionDetail:
+def _configured_detail(name: str, one: SourceConnection, users: Sequence[str]) -> ConnectionDetail:
     headers = dict.fromkeys(sorted(map(str.lower, one.headers)))
     return ConnectionDetail(
         name, one.base_url, one.methods, one.at_once, headers, one.shared_with, users
     )
 
 
-def _shown(stored: StoredConnection, users: Sequence[str], problem: str | None) -> ConnectionDetail:
+def _stored_detail(
+    stored: StoredConnection, users: Sequence[str], problem: str | None
+) -> ConnectionDetail:
     options = stored.options
     return ConnectionDetail(
         stored.name,
@@ -148,23 +154,27 @@ def _shown(stored: StoredConnection, users: Sequence[str], problem: str | None) 
     )
 
 
-async def _users_of_each(database: Database) -> dict[str, list[str]]:
+async def _sources_by_connection(database: Database) -> dict[str, list[str]]:
     """The ids of the custom sources that use each connection, by connection name."""
     found: dict[str, list[str]] = {}
-    async for rows in database.pages(_DOCUMENTS, size=100):
+    async for rows in database.pages(_SOURCE_DOCUMENTS, size=100):
         for row in rows:
-            for name in _asked(row):
+            for name in _connections_of_row(row):
                 found.setdefault(name, []).append(row[0])
     return found
 
 
-def _users(transaction: Transaction, name: str) -> list[str]:
+def _sources_of_connection(transaction: Transaction, name: str) -> list[str]:
     """The ids of the custom sources that use the connection."""
-    return [row[0] for row in transaction.all(_DOCUMENTS) if name in _asked(row)]
+    return [
+        row[0] for row in transaction.all(_SOURCE_DOCUMENTS) if name in _connections_of_row(row)
+    ]
 
 
-def _asked(row: Row) -> set[str]:
-    handlers = [_decoder.decode(text).handler_definition for text in row[1:] if text is not None]
+def _connections_of_row(row: Row) -> set[str]:
+    handlers = [
+        _handler_decoder.decode(text).handler_definition for text in row[1:] if text is not None
+    ]
     return {one.config.connection for one in handlers if one.type == "http"}
 
 
@@ -181,6 +191,6 @@ class _HandlerDocument(msgspec.Struct, rename="camel"):
     handler_definition: _Handler
 
 
-_decoder = msgspec.json.Decoder(_HandlerDocument)
+_handler_decoder = msgspec.json.Decoder(_HandlerDocument)
 
-_DOCUMENTS = "SELECT id, draft, published FROM data_sources ORDER BY id"
+_SOURCE_DOCUMENTS = "SELECT id, draft, published FROM data_sources ORDER BY id"

@@ -1,44 +1,49 @@
-"""Definition of data sources, for every interface that offers it.
-
-Functions that write take `write`, which runs a function in a transaction and can, for example,
-record the audit log in it.
-"""
+"""Definition of data sources, by editors and by members of the groups that own them."""
 
 import asyncio
+from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import structlog
 
 from factbook import invisible
-from factbook.datasources.custom import CustomSourceDefinition, validation
+from factbook.auth.permissions import SOURCE_WRITE
+from factbook.catalog.people_trust import PeopleTrust
+from factbook.catalog.store import membership
+from factbook.datasources import connection_store
+from factbook.datasources.custom import definition
+from factbook.datasources.custom.connections import SourceConnection
+from factbook.datasources.custom.definition import CustomSourceDefinition
 from factbook.datasources.registry import Registry
 from factbook.datasources.source_store import StoredSource, source_store
 from factbook.definitions import documents
-from factbook.errors import ConflictError, InvalidItemsError, no_such
+from factbook.definitions.documents import document_owner, version_owners
+from factbook.definitions.store import BOTH_VERSIONS, OwnedDefinition, not_own_error
+from factbook.errors import ConflictError, InvalidItemsError, NotAllowedError, no_such, problem
 from factbook.facts import retention
 from factbook.facts.datasource import DataSource
 from factbook.integrations import VENDORS
 from factbook.storage import Database, Transaction, Write
 
 log = structlog.get_logger("factbook.data_sources")
-
 Document = dict[str, Any]
+_CONNECTION_PATH: Final = "handlerDefinition.config.connection"
 
 
-async def read(
+async def read_source(
     document: Document, registry: Registry, max_depth: int, source_id: str | None = None
 ) -> CustomSourceDefinition:
     """The definition in a document.
 
     Raises the errors of `documents.read`, and ConflictError for the id of a builtin source.
     """
-    found = await documents.read(document, _parse, max_depth, source_id)
-    check_custom(document["id"], registry)
+    found = await documents.read_definition(document, _parse_source, max_depth, source_id)
+    check_custom_id(document["id"], registry)
     return found
 
 
-def _parse(document: Document) -> CustomSourceDefinition:
+def _parse_source(document: Document) -> CustomSourceDefinition:
     schema = document.get("schema")
     unseen = [
         {"path": f"schema.{name}", "message": "has an invisible character"}
@@ -46,7 +51,7 @@ def _parse(document: Document) -> CustomSourceDefinition:
         if invisible.has(name)
     ]
     try:
-        found = validation.read(document)
+        found = definition.read_source_definition(document)
     except InvalidItemsError as error:
         raise error.after(unseen) from None
     if unseen:
@@ -54,7 +59,7 @@ def _parse(document: Document) -> CustomSourceDefinition:
     return found
 
 
-def check_custom(source_id: str, registry: Registry) -> None:
+def check_custom_id(source_id: str, registry: Registry) -> None:
     """Raise ConflictError if this is the id of a builtin source."""
     if source_id in registry.fixed.sources:
         raise ConflictError(f"{source_id} is a built-in data source and cannot be changed.")
@@ -62,7 +67,7 @@ def check_custom(source_id: str, registry: Registry) -> None:
         raise ConflictError(f"{source_id} is the id of a built-in data source; choose another one.")
 
 
-async def known(registry: Registry, source_id: str) -> DataSource:
+async def find_source(registry: Registry, source_id: str) -> DataSource:
     """The source with this id, builtin or custom, as it is at this moment; raises NotFoundError."""
     sources = (await registry.latest()).sources
     source = sources.get(source_id)
@@ -71,22 +76,22 @@ async def known(registry: Registry, source_id: str) -> DataSource:
     return source
 
 
-async def problem(registry: Registry, stored: StoredSource) -> str | None:
+async def source_problem(registry: Registry, stored: StoredSource) -> str | None:
     """The reason why a stored source cannot be collected on this server; None if it can."""
     await registry.latest()
     return await asyncio.to_thread(registry.problem, stored)
 
 
-async def create(
+async def create_source(
     registry: Registry, document: Document, *, actor: str, now: int, write: Write
 ) -> StoredSource:
     """Store a checked document as a new draft; raises ConflictError if it is not new."""
     work = partial(source_store.create, document=document, actor=actor, now=now)
     stored = await write(work)
-    return _noted("created", stored, registry, actor)
+    return _log_change("created", stored, registry, actor)
 
 
-async def replace(
+async def replace_source(
     registry: Registry, document: Document, *, actor: str, now: int, write: Write
 ) -> StoredSource:
     """Make a checked document the draft of its source, which is created if missing.
@@ -95,10 +100,10 @@ async def replace(
     """
     work = partial(source_store.put, document=document, actor=actor, now=now)
     stored = await write(work)
-    return _noted("replaced", stored, registry, actor)
+    return _log_change("replaced", stored, registry, actor)
 
 
-async def publish(
+async def publish_source(
     database: Database,
     registry: Registry,
     source_id: str,
@@ -113,14 +118,14 @@ async def publish(
     Raises NotFoundError, and ConflictError for a builtin source and, unless forced, if a fact was
     removed or has another type.
     """
-    check_custom(source_id, registry)
+    check_custom_id(source_id, registry)
     await source_store.existing(database, source_id)
     work = partial(source_store.publish, id_=source_id, actor=actor, now=now, force=force)
     stored = await write(work)
-    return _noted("published", stored, registry, actor)
+    return _log_change("published", stored, registry, actor)
 
 
-async def delete(
+async def delete_source(
     database: Database,
     registry: Registry,
     source_id: str,
@@ -134,7 +139,7 @@ async def delete(
     The history goes before, by transactions of `drop`. Raises NotFoundError, and ConflictError for
     a builtin source.
     """
-    check_custom(source_id, registry)
+    check_custom_id(source_id, registry)
     await source_store.existing(database, source_id)
     # What is large goes in portions, and first: what is left of it can be deleted again.
     await retention.drop_history(database, source_id, drop or database.write)
@@ -148,7 +153,106 @@ async def delete(
     log.info("data_source.deleted", source=source_id, actor=actor)
 
 
-def _noted(event: str, stored: StoredSource, registry: Registry, actor: str) -> StoredSource:
+def _log_change(event: str, stored: StoredSource, registry: Registry, actor: str) -> StoredSource:
     registry.forget()
     log.info(f"data_source.{event}", source=stored.id, version=stored.version, actor=actor)
     return stored
+
+
+class OwnedSource(OwnedDefinition[StoredSource]):
+    """A data source that groups of the actor own, as it has to stay.
+
+    To change it they have to own what is published and what is drafted; with another permission
+    than SOURCE_WRITE, such as that to run it, what is in effect. `configured` are the connections
+    of the settings: what is written asks no connection that is not shared with its owner.
+    """
+
+    def __init__(
+        self,
+        source_id: str,
+        actor: str,
+        trust: PeopleTrust,
+        configured: Mapping[str, SourceConnection],
+        needed: str = SOURCE_WRITE,
+    ) -> None:
+        super().__init__(source_store, source_id, actor, needed, trust)
+        self._configured = configured
+
+    def owners(self, stored: StoredSource) -> frozenset[str]:
+        return _owners_of_versions(stored, self._needed)
+
+    def refusal(self) -> NotAllowedError:
+        return _not_own_error(self._needed)
+
+    def verify(
+        self, transaction: Transaction, before: StoredSource | None, after: StoredSource | None
+    ) -> None:
+        """Raise InvalidItemsError for a connection that the owner may not use."""
+        # Whatever is asked by now, it can be deleted.
+        if after is not None and after != before and self._needed == SOURCE_WRITE:
+            self._check_connection(transaction, after)
+
+    def _check_connection(self, transaction: Transaction, stored: StoredSource) -> None:
+        """Raise InvalidItemsError if the owner may not use the connection of what is written."""
+        name, owner = _connection_name(stored.written), document_owner(stored.written)
+        if name is None:
+            return
+        given = self._configured.get(name)
+        if given is not None:
+            shared = given.shared_with
+        else:
+            shared = connection_store.connection_owners(transaction, name)
+        if owner not in shared:
+            told = f"is not shared with {owner}; an operator can share it"
+            raise InvalidItemsError([problem(_CONNECTION_PATH, told)])
+
+
+async def is_own_source(
+    database: Database,
+    stored: StoredSource,
+    actor: str,
+    trust: PeopleTrust,
+    needed: str = SOURCE_WRITE,
+) -> bool:
+    """True if groups of the actor own what they need to own, as above."""
+    return _owners_of_versions(stored, needed) <= await membership.read_groups(
+        database, actor, trust
+    )
+
+
+async def check_own_source(
+    database: Database, stored: StoredSource, actor: str, trust: PeopleTrust
+) -> None:
+    """Raise NotAllowedError unless groups of the actor own the source, published and drafted."""
+    if not await is_own_source(database, stored, actor, trust):
+        raise _not_own_error(SOURCE_WRITE)
+
+
+async def check_trial_allowed(
+    database: Database, source_id: str, owner: str | None, actor: str, trust: PeopleTrust
+) -> None:
+    """Raise NotAllowedError for a trial of a definition that is not of a group of the actor.
+
+    So is one under the id of a source of others.
+    """
+    stored = await source_store.one(database, source_id)
+    if stored is not None:
+        await check_own_source(database, stored, actor, trust)
+    if owner not in await membership.read_groups(database, actor, trust):
+        raise _not_own_error(SOURCE_WRITE)
+
+
+def _owners_of_versions(stored: StoredSource, needed: str) -> frozenset[str]:
+    if needed == SOURCE_WRITE:
+        return version_owners(stored.published, stored.draft)
+    return version_owners(stored.current)
+
+
+def _connection_name(document: Mapping[str, Any]) -> str | None:
+    handler = document["handlerDefinition"]
+    return handler["config"]["connection"] if handler["type"] == "http" else None
+
+
+def _not_own_error(needed: str) -> NotAllowedError:
+    versions = BOTH_VERSIONS if needed == SOURCE_WRITE else ""
+    return not_own_error(source_store.noun, needed, versions)

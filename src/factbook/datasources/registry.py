@@ -1,27 +1,38 @@
-"""Registry of the current sources: builtin, configured and user-defined."""
+"""Registry of the builtin, configured and user-defined sources, and the files they read."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import structlog
 
 from factbook.clock import SECOND, Clock
-from factbook.datasources import connection_store, custom
+from factbook.datasources import connection_store
+from factbook.datasources.clients import DatabaseMemory
 from factbook.datasources.connection_store import Key
-from factbook.datasources.custom import CustomSourceDefinition, Files, SourceConnection, Unusable
+from factbook.datasources.custom import definition as source_definition
+from factbook.datasources.custom import sources
+from factbook.datasources.custom.connections import SourceConnection, Unusable
+from factbook.datasources.custom.definition import CustomSourceDefinition
+from factbook.datasources.custom.sources import File, Files
 from factbook.datasources.source_store import StoredSource, source_store
 from factbook.errors import FactbookError, InputError
-from factbook.facts import freshness
+from factbook.facts import freshness, store
 from factbook.facts.datasource import DataSource
+from factbook.facts.freshness import find_reason
+from factbook.facts.schema import NO_ANNOTATION, reason_word
 from factbook.integrations.integration import Integration
+from factbook.outbound.client import HttpClient
+from factbook.outbound.outcomes import MEANINGS, Missing, Outcome
 from factbook.storage import Database
 
 log = structlog.get_logger("factbook.collecting")
-
 # What another process changed is known here after so long.
-_EVERY = SECOND
+_RELOAD_INTERVAL = SECOND
+_PATHS_FACT = "repository.filePaths"
+_NOWHERE = Missing(Outcome.NO_ANNOTATION, "no repository at a code host that is configured")
+_NOT_YET = Missing(Outcome.TRANSIENT, "the files of the repository were not collected yet")
 
 
 class SourceSnapshot(NamedTuple):
@@ -122,7 +133,7 @@ class Registry:
         self._asked_at = None
 
     def _is_recent(self) -> bool:
-        return self._asked_at is not None and 0 <= self._clock() - self._asked_at < _EVERY
+        return self._asked_at is not None and 0 <= self._clock() - self._asked_at < _RELOAD_INTERVAL
 
     async def _ask(self) -> None:
         # What is written from here on may be missed, and `forget` then tells.
@@ -139,11 +150,11 @@ class Registry:
         revision = await source_store.revision(self._database)
         if revision == self._revision:
             return
-        kept = await connection_store.usable(self._database, self._key)
+        kept = await connection_store.open_connections(self._database, self._key)
         self._connections = {**kept, **self.configured}
         stored = await source_store.everything(self._database)
         self._read = await self._read_all(stored)
-        self._known = _known(self.fixed, self._read)
+        self._known = _collect_known(self.fixed, self._read)
         made = self._known.integrations
         self._custom = {id_: made[id_] for id_ in self._known.definitions if id_ in made}
         self._revision = revision
@@ -171,19 +182,19 @@ class Registry:
         return self._connections.get(request.connection) if request else None
 
     def _read_one(self, stored: StoredSource) -> _Read:
-        definition = _parsed(stored)
+        definition = _check_stored(stored)
         if isinstance(definition, str):
             return _Read(stored, problem=definition)
         connection = self._asked(definition)
         try:
-            integration = custom.integration(definition, self._connections, self.files)
+            integration = sources.build_integration(definition, self._connections, self.files)
         except InputError as error:
             return _Read(stored, definition, None, error.message, connection)
-        refusal = custom.refusal_of(definition, self._connections)
+        refusal = sources.connection_refusal(definition, self._connections)
         return _Read(stored, definition, integration, refusal, connection)
 
 
-def _known(fixed: SourceSnapshot, read: Mapping[str, _Read]) -> SourceSnapshot:
+def _collect_known(fixed: SourceSnapshot, read: Mapping[str, _Read]) -> SourceSnapshot:
     known = SourceSnapshot(dict(fixed.sources), dict(fixed.integrations), {}, {})
     for id_, one in read.items():
         if one.definition is None:
@@ -198,10 +209,10 @@ def _known(fixed: SourceSnapshot, read: Mapping[str, _Read]) -> SourceSnapshot:
     return known
 
 
-def _parsed(stored: StoredSource) -> CustomSourceDefinition | str:
+def _check_stored(stored: StoredSource) -> CustomSourceDefinition | str:
     """A definition with the service's metadata, or the reason why it has become unusable."""
     try:
-        definition = custom.parse(stored.published or stored.draft)
+        definition = source_definition.parse_source_definition(stored.published or stored.draft)
     except FactbookError as error:
         log.error("definition.unusable", source=stored.id, reason=error.message)
         return error.message
@@ -213,3 +224,63 @@ def _parsed(stored: StoredSource) -> CustomSourceDefinition | str:
         updated_at=stored.updated_at,
     )
     return replace(definition, source=source)
+
+
+class HostFiles:
+    """Access of custom sources to the code hosts."""
+
+    def __init__(
+        self,
+        database: Database,
+        integrations: Sequence[Integration],
+        client: Callable[[Integration], HttpClient],
+        clock: Clock,
+    ) -> None:
+        self._database = database
+        self._hosts = {one.source.id: one for one in integrations if one.read is not None}
+        self._client = client
+        self._clock = clock
+
+    def locate(self, entity: Mapping[str, Any]) -> tuple[str, str] | Missing:
+        """The first code host that the entity points to, and the target there."""
+        missing = _NOWHERE
+        for id_, host in self._hosts.items():
+            found = host.target(entity)
+            if isinstance(found, str):
+                return id_, found
+            if found.outcome is not Outcome.NO_ANNOTATION:
+                missing = found
+        return missing
+
+    async def read(self, file: File) -> bytes | Missing:
+        """The content of a file on the default branch, requested conditionally if cached."""
+        host = self._hosts.get(file.host)
+        if host is None or host.read is None:
+            return _NOWHERE
+        memory = DatabaseMemory(self._database, file.host, self._clock())
+        answer = await host.read(file.target, file.path, self._client(host), memory)
+        if not answer.ok:
+            return answer.missing
+        await self._database.write(memory.flush)
+        return answer.body
+
+    async def paths(self, ref: str) -> list[str] | Missing:
+        """The paths that a code host's own source has collected for the entity."""
+        latest = await store.list_latest_by_ref(self._database, ref)
+        missing = _NOT_YET
+        for id_ in self._hosts:
+            found = latest.get(id_)
+            if found is not None and _PATHS_FACT in found.facts:
+                paths: list[str] = found.facts[_PATHS_FACT]
+                return paths
+            reason = found and find_reason(_PATHS_FACT, found.reasons)
+            if reason and reason_word(reason) != NO_ANNOTATION:
+                missing = _missing_of_reason(reason)
+        return missing
+
+
+def _missing_of_reason(reason: str) -> Missing:
+    """The outcome encoded in a stored reason."""
+    name = reason_word(reason)
+    outcomes = (outcome for outcome, meaning in MEANINGS.items() if meaning.reason == name)
+    return Missing(next(outcomes, Outcome.TRANSIENT), "of the files of the repository")

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import replace as changed
 from typing import Final
 
-from factbook.datasources import memory
+from factbook.datasources import clients
 from factbook.definitions.documents import Document
 from factbook.definitions.store import (
-    EVERY,
+    EVERY_DEFINITION,
     MAJOR,
     MINOR,
     PATCH,
@@ -48,7 +48,7 @@ class SourceStore(DefinitionStore[StoredSource]):
 
     async def everything(self, database: Database) -> list[StoredSource]:
         """Every source, by its id; there is no limit, so that others are answered meanwhile."""
-        pages = database.pages(self._sql(EVERY), size=100)
+        pages = database.pages(self._sql(EVERY_DEFINITION), size=100)
         return [self._stored(row) async for rows in pages for row in rows]
 
     def put(
@@ -62,7 +62,9 @@ class SourceStore(DefinitionStore[StoredSource]):
         before = self.read(transaction, document["id"])
         after = super().put(transaction, document, actor, now)
         if before is not None and after != before:
-            retention.drop_facts(transaction, before.id, lost(before.current, after.current))
+            retention.drop_facts(
+                transaction, before.id, describe_lost_facts(before.current, after.current)
+            )
         return after
 
     def publish(
@@ -80,16 +82,16 @@ class SourceStore(DefinitionStore[StoredSource]):
         removed or has another type.
         """
         before = self.existing_within(transaction, id_)
-        facts = lost(before.current, before.written)
+        facts = describe_lost_facts(before.current, before.written)
         if facts and not force:
-            raise _breaking(facts)
+            raise _types_of_facts(facts)
         after = super().publish(transaction, id_, actor, now)
         retention.drop_facts(transaction, id_, facts)
         return after
 
     def raised(self, before: Document, after: Document) -> int:
         """Facts that are lost raise the first number, new ones the second."""
-        if lost(before, after):
+        if describe_lost_facts(before, after):
             return MAJOR
         return MINOR if after["schema"].keys() - before["schema"].keys() else PATCH
 
@@ -98,12 +100,12 @@ class SourceStore(DefinitionStore[StoredSource]):
         for forget_source in (
             retention.delete_source_facts,
             runs.delete_source_runs,
-            memory.forget_source,
+            clients.delete_source_memories,
         ):
             forget_source(transaction, stored.id)
 
 
-def lost(before: Document, after: Document) -> dict[str, str]:
+def describe_lost_facts(before: Document, after: Document) -> dict[str, str]:
     """Describe each fact whose stored values no longer fit: removed, or of another type."""
     old, new = before["schema"], after["schema"]
     return {
@@ -113,7 +115,7 @@ def lost(before: Document, after: Document) -> dict[str, str]:
     }
 
 
-def _breaking(facts: Mapping[str, str]) -> ConflictError:
+def _types_of_facts(facts: Mapping[str, str]) -> ConflictError:
     words = "; ".join(f"{name} {what}" for name, what in facts.items())
     text = (
         "These facts would be lost to everything that reads them: {}. Publish with force to do so."

@@ -20,7 +20,7 @@ _CODEOWNERS: Final[Mapping[str, frozenset[str]]] = {
 _REVIEW: Final = "codehost.codeReview"
 
 
-def of(host: str, paths: Collection[str]) -> dict[str, Any]:
+def list_tree_facts(host: str, paths: Collection[str]) -> dict[str, Any]:
     """The facts of a code host's source, by name."""
     found = {f"repository.{name}": value for name, value in files.make_file_facts(paths).items()}
     if places := _CODEOWNERS.get(host):

@@ -1,27 +1,34 @@
-"""Trial of a definition on one entity: request, response and extracted facts."""
+"""Trials: of a definition on one entity, and of the permissions of a source's credential."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from email.utils import parsedate_to_datetime
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from factbook.catalog import ref as refs
 from factbook.catalog.store import by_ref, collectable
-from factbook.datasources import custom, define
-from factbook.datasources.clients import Connect
-from factbook.datasources.custom import CustomSourceDefinition, fact_extraction
-from factbook.datasources.custom.fact_extraction import SourceReply
+from factbook.clock import SECOND
+from factbook.datasources import define
+from factbook.datasources.clients import Connect, DatabaseMemory
+from factbook.datasources.custom import definition, sources
+from factbook.datasources.custom.definition import CustomSourceDefinition
+from factbook.datasources.custom.sources import SourceReply
 from factbook.datasources.registry import Registry
 from factbook.datasources.source_store import source_store
 from factbook.errors import InputError
 from factbook.facts import entity_filter
-from factbook.outbound.outcomes import Missing
+from factbook.integrations.integration import Collected, Integration, Probe
+from factbook.outbound.client import HttpClient
+from factbook.outbound.outcomes import Answer, Missing
 from factbook.storage import Database
 
 # Bytes of an answer that are shown.
-SHOWN = 64 * 1024
+LARGEST_SHOWN = 64 * 1024
+# Entities that are looked at for an example, one of which points to something.
+_ENTITIES_EXAMINED: Final = 200
 
 
 class TrialResponse(NamedTuple):
@@ -45,7 +52,7 @@ class TrialResult(NamedTuple):
     reasons: Mapping[str, str]
 
 
-async def tried(
+async def try_definition(
     database: Database,
     registry: Registry,
     connect: Connect,
@@ -65,10 +72,10 @@ async def tried(
         about = f"The data source {made.source.id} is only about entities of {made.source.owner}"
         raise InputError(f"{about}, and leaves {ref} out.")
     await registry.latest()
-    return ref, await _result(made, found, registry, connect)
+    return ref, await _trial_result(made, found, registry, connect)
 
 
-async def to_try(
+async def find_definition_to_try(
     database: Database,
     registry: Registry,
     source_id: str,
@@ -80,18 +87,18 @@ async def to_try(
     Raises the errors of `define.read`, and NotFoundError.
     """
     if document is not None:
-        return await define.read(document, registry, max_depth, source_id)
+        return await define.read_source(document, registry, max_depth, source_id)
     stored = await source_store.existing(database, source_id)
-    return await asyncio.to_thread(custom.parse, stored.written)
+    return await asyncio.to_thread(definition.parse_source_definition, stored.written)
 
 
-async def _result(
+async def _trial_result(
     definition: CustomSourceDefinition,
     entity: Mapping[str, Any],
     registry: Registry,
     connect: Connect,
 ) -> TrialResult:
-    integration = custom.integration(definition, registry.connections, registry.files)
+    integration = sources.build_integration(definition, registry.connections, registry.files)
     if integration is None:
         return TrialResult(
             None, None, {}, {"": "not-applicable: the facts of this source are pushed"}
@@ -103,19 +110,113 @@ async def _result(
         # A run reads the members alone that the extractors name; a trial shows all of them.
         reply = SourceReply(document=entity)
     else:
-        read = custom.reader(definition, registry.connections, registry.files)
+        read = sources.build_reader(definition, registry.connections, registry.files)
         reply = await read(target, partial(connect, integration))
-    found = await fact_extraction.facts_in(definition, reply)
+    found = await sources.extract_facts(definition, reply)
     checked = definition.source.check(found.values)
     reasons = {**checked.reasons, **found.reasons}
-    return TrialResult(reply.request, _shown(reply), checked.stored, reasons)
+    return TrialResult(reply.request, _trial_response(reply), checked.stored, reasons)
 
 
-def _shown(reply: SourceReply) -> TrialResponse | None:
+def _trial_response(reply: SourceReply) -> TrialResponse | None:
     body, type_ = reply.body, reply.content_type
     if reply.document is not None:
         body, type_ = msgspec.json.encode(reply.document), "application/json"
     if body is None:
         return None
-    text = body[:SHOWN].decode("utf-8", errors="replace")
-    return TrialResponse(reply.status, type_, text, len(body) > SHOWN)
+    text = body[:LARGEST_SHOWN].decode("utf-8", errors="replace")
+    return TrialResponse(reply.status, type_, text, len(body) > LARGEST_SHOWN)
+
+
+class ProbeResult(NamedTuple):
+    """Result of one probe: the right, and the reason for a failure (None: it succeeded).
+
+    `facts` are the places that are unknown without the right. `ahead` is the host's clock minus
+    this one in milliseconds, if the host sends its time.
+    """
+
+    right: str
+    missing: Missing | None
+    facts: tuple[str, ...]
+    ahead: int | None = None
+
+
+class CredentialCheck(NamedTuple):
+    """Results of all probes; `example` is the entity that was collected, if any.
+
+    `missing` has the reasons for missing facts of the example by place, as stored.
+    """
+
+    shown: list[ProbeResult]
+    example: str | None
+    missing: dict[str, Missing]
+
+
+async def check_credential(
+    database: Database, integration: Integration, client: HttpClient, now: int
+) -> CredentialCheck:
+    """Run the probes; nothing is stored. Collects an example where probes are not conclusive."""
+    probes = integration.probes
+    shown = list(await asyncio.gather(*(_run_probe(client, probe, now) for probe in probes)))
+    refused = any(one.missing is not None and "" in one.facts for one in shown)
+    if refused or not _depends_on_target(integration):
+        return CredentialCheck(shown, None, {})
+    found = await _find_example(database, integration)
+    if found is None:
+        return CredentialCheck(shown, None, {})
+    ref, target = found
+    memory = DatabaseMemory(database, integration.source.id, now)
+    collected = await integration.collect([target], client, memory, now)
+    return CredentialCheck(shown, ref, collected.get(target, Collected()).missing)
+
+
+def _depends_on_target(integration: Integration) -> bool:
+    """Return true if rights differ from target to target."""
+    return integration.read is not None or not integration.probes
+
+
+async def _run_probe(client: HttpClient, probe: Probe, now: int) -> ProbeResult:
+    asked = client.further[probe.further] if probe.further else client
+    method = "GET" if probe.json is None else "POST"
+    answer = await asked.request(
+        method,
+        probe.target,
+        probe.json,
+        query=probe.query,
+        headers=probe.headers,
+        budget=probe.budget,
+        attempts=1,
+    )
+    fine = answer.ok or answer.status in probe.also
+    return ProbeResult(
+        probe.right, None if fine else answer.missing, probe.facts, _clock_lead(answer, now)
+    )
+
+
+async def _find_example(database: Database, integration: Integration) -> tuple[str, str] | None:
+    """The first entity that points to something at this host: its reference and target."""
+    filters = integration.source.selection
+    where = collectable.EVERYTHING if filters is None else entity_filter.filter_condition(filters)
+    rows = await database.all(*collectable.page(where, 0, _ENTITIES_EXAMINED))
+    for _, ref, entity in collectable.read(rows):
+        target = integration.target(entity)
+        if isinstance(target, str):
+            return ref, target
+    return None
+
+
+def _clock_lead(answer: Answer, now: int) -> int | None:
+    try:
+        moment = parsedate_to_datetime(answer.headers["date"])
+        return round(moment.timestamp() * SECOND) - now
+    except (KeyError, ValueError, OverflowError):
+        return None
+
+
+def places_of_reason(missing: dict[str, Missing], reasons: Sequence[str]) -> dict[str, list[str]]:
+    """The places that are missing for one of these reasons, by the full text of the reason."""
+    found: dict[str, list[str]] = {}
+    for place, one in sorted(missing.items()):
+        if one.reason.partition(":")[0] in reasons:
+            found.setdefault(one.reason, []).append(place or "everything")
+    return found

@@ -1,4 +1,4 @@
-"""Documents that define something: what is refused in any of them, and when two say the same."""
+"""Documents that define something: their common refusals, equality and owners."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -7,18 +7,17 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from factbook import invisible
+from factbook.catalog import ref
 from factbook.catalog.validation import deeper_than, too_deep
 from factbook.errors import InputError, InvalidItemsError, Problem, problem
 
 T = TypeVar("T")
-
 Document = Mapping[str, Any]
-
 # Members that the service sets; a file that holds one could say what is not true.
-_SERVICE_SET: Final = ("version", "draft", "createdAt", "updatedAt")
+_SERVICE_MEMBERS: Final = ("version", "draft", "createdAt", "updatedAt")
 
 
-async def read(
+async def read_definition(
     document: dict[str, Any],
     parse: Callable[[dict[str, Any]], T],
     max_depth: int,
@@ -30,7 +29,7 @@ async def read(
     """
     if deeper_than(document, max_depth):
         raise InputError(f"{too_deep(max_depth)}.")
-    problems = service_set(document)
+    problems = service_set_problems(document)
     title = document.get("title")
     if isinstance(title, str) and invisible.has(title):
         problems.append(problem("title", "has an invisible character"))
@@ -46,23 +45,52 @@ async def read(
     return found
 
 
-def service_set(document: Document) -> list[Problem]:
+def service_set_problems(document: Document) -> list[Problem]:
     """A problem for each member of the document that only the service may set."""
     return [
         problem(name, "is set by the service; leave it out")
-        for name in _SERVICE_SET
+        for name in _SERVICE_MEMBERS
         if name in document
     ]
 
 
-def same(document: Document, other: Document | None) -> bool:
+def is_same_document(document: Document, other: Document | None) -> bool:
     """Return true if two documents are equal, regardless of the order of object members."""
-    return other is not None and ordered(document) == ordered(other)
+    return other is not None and encode_ordered(document) == encode_ordered(other)
 
 
-def json(document: Document) -> str:
+def stored_document(document: Document) -> str:
     """A document as it is stored."""
     return msgspec.json.encode(document).decode()
 
 
-ordered: Final = msgspec.json.Encoder(order="deterministic").encode
+def document_owner(document: Document) -> str:
+    """The canonical reference of the owner; "" without one."""
+    return _canonical_reference(document.get("owner"))
+
+
+def version_owners(*documents: Document | None) -> frozenset[str]:
+    """The owners of the versions of a definition that there are; "" for one without."""
+    return frozenset(document_owner(one) for one in documents if one is not None)
+
+
+def rename_in_document(document: Document, names: Mapping[str, str]) -> dict[str, Any]:
+    """The document with other names of its owner and approvers, given by canonical references."""
+    after = dict(document)
+    if name := names.get(document_owner(document)):
+        after["owner"] = name
+    rules = document.get("exemptions")
+    if isinstance(rules, dict) and isinstance(approvers := rules.get("approvers"), list):
+        found = dict.fromkeys(names.get(_canonical_reference(one), one) for one in approvers)
+        after["exemptions"] = {**rules, "approvers": [*found]}
+    return after
+
+
+def _canonical_reference(value: object) -> str:
+    try:
+        return ref.canonical(value, kind="group") if isinstance(value, str) else ""
+    except InputError:
+        return ""
+
+
+encode_ordered: Final = msgspec.json.Encoder(order="deterministic").encode

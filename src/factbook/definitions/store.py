@@ -1,25 +1,28 @@
-"""The store of definitions of a kind: published documents, drafts and versions.
-
-Readers see the document that was published last; before the first publication, its draft.
-"""
+"""The store of definitions of a kind: documents, drafts, versions, and writes by owners."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from factbook.definitions import documents, owners
-from factbook.definitions.documents import Document, same
-from factbook.errors import ConflictError, NotFoundError, no_such
-from factbook.storage import Database, Row, Transaction, counters
+from factbook.audit.trail import About, AuditEntry
+from factbook.auth.permissions import TITLES
+from factbook.catalog.people_trust import PeopleTrust
+from factbook.catalog.store import membership
+from factbook.catalog.store.locks import WriteLocks
+from factbook.definitions import documents
+from factbook.definitions.documents import Document, is_same_document
+from factbook.errors import ConflictError, NotAllowedError, NotFoundError, no_such
+from factbook.storage import Database, Row, Transaction, Write, counters
 
 # The version of a definition that was never published.
 UNPUBLISHED: Final = "0.0.0"
 # The part of a version that a publication raises.
 MAJOR, MINOR, PATCH = range(3)
-
-_DOCUMENTS: Final = ("draft", "published", "pending")
+_DOCUMENT_COLUMNS: Final = ("draft", "published", "pending")
+T = TypeVar("T")
+BOTH_VERSIONS: Final = ", published and drafted"
 
 
 class DefinitionVersion(NamedTuple):
@@ -78,7 +81,7 @@ class StoredDefinition(msgspec.Struct, frozen=True):
         """The version of the next publication, which raises a part of the last one."""
         if self.newest is None:
             return "1.0.0"
-        numbers = _numbers(self.newest_version)
+        numbers = _version_numbers(self.newest_version)
         return ".".join(map(str, [*numbers[:part], numbers[part] + 1, 0, 0][:3]))
 
 
@@ -115,39 +118,41 @@ class DefinitionStore(ABC, Generic[S]):
 
     async def everything(self, database: Database) -> list[S]:
         """Every definition, by its id."""
-        return [self._stored(row) for row in await database.all(self._sql(EVERY))]
+        return [self._stored(row) for row in await database.all(self._sql(EVERY_DEFINITION))]
 
     async def one(self, database: Database, id_: str) -> S | None:
         """The definition with this id."""
-        row = await database.one(self._sql(_ONE), (id_,))
+        row = await database.one(self._sql(_ONE_DEFINITION), (id_,))
         return self._stored(row) if row else None
 
     async def existing(self, database: Database, id_: str) -> S:
         """The definition with this id; raises NotFoundError."""
         found = await self.one(database, id_)
         if found is None:
-            raise no_such(self.noun, id_, [one for (one,) in await database.all(self._sql(_IDS))])
+            raise no_such(
+                self.noun, id_, [one for (one,) in await database.all(self._sql(_DEFINITION_IDS))]
+            )
         return found
 
     async def versions(self, database: Database, id_: str) -> list[DefinitionVersion]:
         """The published versions, newest first."""
-        rows = await database.all(self._sql(_VERSIONS), (id_,))
+        rows = await database.all(self._sql(_DEFINITION_VERSIONS), (id_,))
         found = [DefinitionVersion(*row) for row in rows]
-        return sorted(found, key=lambda one: _numbers(one.version), reverse=True)
+        return sorted(found, key=lambda one: _version_numbers(one.version), reverse=True)
 
     async def version(self, database: Database, id_: str, number: str) -> dict[str, Any] | None:
         """The document of a published version."""
-        row = await database.one(self._sql(_VERSION), (id_, number))
+        row = await database.one(self._sql(_VERSION_DOCUMENT), (id_, number))
         return None if row is None else msgspec.json.decode(row[0])
 
     def all_within(self, transaction: Transaction) -> list[S]:
         """Every definition, by its id, within a transaction."""
-        return [self._stored(row) for row in transaction.all(self._sql(EVERY))]
+        return [self._stored(row) for row in transaction.all(self._sql(EVERY_DEFINITION))]
 
     def read(self, transaction: Transaction, id_: str) -> S | None:
         """The definition with this id, locked against changes until the end of the transaction."""
         transaction.lock(f"{self.noun} {id_}")
-        row = transaction.one(self._sql(_ONE), (id_,))
+        row = transaction.one(self._sql(_ONE_DEFINITION), (id_,))
         return self._stored(row) if row else None
 
     def existing_within(self, transaction: Transaction, id_: str) -> S:
@@ -162,11 +167,11 @@ class DefinitionStore(ABC, Generic[S]):
         id_ = document["id"]
         if self.read(transaction, id_) is not None:
             raise ConflictError(f"There is already a {self.noun} {id_}; PUT replaces it.")
-        if self.most and transaction.one(self._sql(_NTH), (self.most - 1,)):
+        if self.most and transaction.one(self._sql(_NTH_DEFINITION), (self.most - 1,)):
             raise ConflictError(f"There are {self.most} {self.noun}s already; delete one first.")
         self.verify(transaction, document)
-        row = (id_, documents.json(document), UNPUBLISHED, now, actor, now, actor)
-        transaction.run(self._sql(_CREATE), row)
+        row = (id_, documents.stored_document(document), UNPUBLISHED, now, actor, now, actor)
+        transaction.run(self._sql(_CREATE_DEFINITION), row)
         return self._again(transaction, id_)
 
     def put(self, transaction: Transaction, document: Document, actor: str, now: int) -> S:
@@ -178,11 +183,15 @@ class DefinitionStore(ABC, Generic[S]):
         before = self.read(transaction, document["id"])
         if before is None:
             return self.create(transaction, document, actor, now)
-        if same(document, before.draft or before.newest):
+        if is_same_document(document, before.draft or before.newest):
             return before
         self.verify(transaction, document)
-        draft = None if same(document, before.newest) else documents.json(document)
-        transaction.run(self._sql(_REPLACE), (draft, now, actor, before.id))
+        draft = (
+            None
+            if is_same_document(document, before.newest)
+            else documents.stored_document(document)
+        )
+        transaction.run(self._sql(_REPLACE_DRAFT), (draft, now, actor, before.id))
         return self._again(transaction, before.id)
 
     def publish(self, transaction: Transaction, id_: str, actor: str, now: int) -> S:
@@ -193,7 +202,7 @@ class DefinitionStore(ABC, Generic[S]):
         self.verify_publication(transaction, before.draft)
         part = MINOR if before.newest is None else self.raised(before.newest, before.draft)
         row = (before.next_version(part), now, actor)
-        text = documents.json(before.draft)
+        text = documents.stored_document(before.draft)
         transaction.run(self._sql(_ADD_VERSION), (text, *row, id_))
         self._publish(transaction, before, DefinitionVersion(*row), part)
         return self._again(transaction, id_)
@@ -205,16 +214,16 @@ class DefinitionStore(ABC, Generic[S]):
             return False
         self.forget(transaction, found)
         transaction.run(self._sql(_DELETE_VERSIONS), (id_,))
-        transaction.run(self._sql(_DELETE), (id_,))
+        transaction.run(self._sql(_DELETE_DEFINITION), (id_,))
         self.raise_revision(transaction)
         return True
 
     def rename(self, transaction: Transaction, names: Mapping[str, str]) -> None:
         """Give owners and approvers their other names, in all documents but earlier versions."""
-        ids = [one.id for one in self.all_within(transaction) if _renamed(one, names)]
+        ids = [one.id for one in self.all_within(transaction) if _renamed_documents(one, names)]
         for id_ in ids:
             stored = self.read(transaction, id_)
-            for column, text in _renamed(stored, names).items():
+            for column, text in _renamed_documents(stored, names).items():
                 sql = self._sql(f"UPDATE {{definitions}} SET {column} = ? WHERE id = ?")
                 transaction.run(sql, (text, id_))
         if ids:
@@ -222,7 +231,9 @@ class DefinitionStore(ABC, Generic[S]):
 
     def missing(self, transaction: Transaction, id_: str) -> NotFoundError:
         """The error for an unknown definition."""
-        return no_such(self.noun, id_, [one for (one,) in transaction.all(self._sql(_IDS))])
+        return no_such(
+            self.noun, id_, [one for (one,) in transaction.all(self._sql(_DEFINITION_IDS))]
+        )
 
     def verify(self, transaction: Transaction, document: Document) -> None:
         """Raise InvalidItemsError if a document does not fit what is stored."""
@@ -244,8 +255,8 @@ class DefinitionStore(ABC, Generic[S]):
     ) -> None:
         """Make the draft the published document."""
         assert before.draft is not None
-        text = documents.json(before.draft)
-        transaction.run(self._sql(_PUBLISH), (text, *version, before.id))
+        text = documents.stored_document(before.draft)
+        transaction.run(self._sql(_PUBLISH_DRAFT), (text, *version, before.id))
 
     def _sql(self, text: str) -> str:
         """A statement with the names of the tables and columns."""
@@ -258,47 +269,141 @@ class DefinitionStore(ABC, Generic[S]):
 
     def _stored(self, row: Row) -> S:
         members = dict(zip(self._form.__struct_fields__, row, strict=True))
-        for name in _DOCUMENTS:
+        for name in _DOCUMENT_COLUMNS:
             if text := members.get(name):
                 members[name] = msgspec.json.decode(text)
         return self._form(**members)
 
 
-def _renamed(stored: StoredDefinition | None, names: Mapping[str, str]) -> dict[str, str]:
+def _renamed_documents(stored: StoredDefinition | None, names: Mapping[str, str]) -> dict[str, str]:
     """The documents in which somebody gets another name, by column."""
-    found = {name: getattr(stored, name, None) or {} for name in _DOCUMENTS}
-    after = {name: owners.renamed(document, names) for name, document in found.items()}
-    return {name: documents.json(one) for name, one in after.items() if one != found[name]}
+    found = {name: getattr(stored, name, None) or {} for name in _DOCUMENT_COLUMNS}
+    after = {
+        name: documents.rename_in_document(document, names) for name, document in found.items()
+    }
+    return {
+        name: documents.stored_document(one) for name, one in after.items() if one != found[name]
+    }
 
 
-def _numbers(version: str) -> list[int]:
+def _version_numbers(version: str) -> list[int]:
     return list(map(int, version.split(".")))
 
 
-EVERY: Final = "SELECT {columns} FROM {definitions} ORDER BY id"
+class OwnedDefinition(ABC, Generic[S]):
+    """Guard of a write: groups of the actor own a definition, before and after.
 
-_ONE: Final = "SELECT {columns} FROM {definitions} WHERE id = ?"
+    Without this it needs the permission `needed`. Until the commit nobody hands the definition
+    over, and what makes the actor a member of the groups stays.
+    """
 
-_IDS: Final = "SELECT id FROM {definitions} ORDER BY id"
+    def __init__(
+        self, store: DefinitionStore[S], id_: str, actor: str, needed: str, trust: PeopleTrust
+    ) -> None:
+        self._store = store
+        self._id = id_
+        self._actor = actor
+        self._needed = needed
+        self._trust = trust
+        self._groups: frozenset[str] = frozenset()
+        self._before: S | None = None
+        self._group = ""
 
-_NTH: Final = "SELECT 1 FROM {definitions} LIMIT 1 OFFSET ?"
+    def guarding(self, write: Write) -> Write:
+        """The runner, which raises NotAllowedError for what is or would be of others."""
 
-_VERSIONS: Final = "SELECT version, published_at, published_by FROM {versions} WHERE {id} = ?"
+        def guarded(function: Callable[[Transaction], T], /) -> Awaitable[T]:
+            held = WriteLocks({}, self)
 
-_VERSION: Final = "SELECT document FROM {versions} WHERE {id} = ? AND version = ?"
+            def work(transaction: Transaction) -> T:
+                held.begin(transaction)
+                result = function(transaction)
+                held.end(transaction)
+                return result
 
-_CREATE: Final = """
+            return write(work)
+
+        return guarded
+
+    def begin(self, transaction: Transaction, held: WriteLocks) -> None:
+        """Look whose it is, and keep it and the groups of the actor as they are."""
+        self._groups = membership.kept_groups(transaction, held, self._actor, self._trust)
+        self._before = self._check(transaction)
+
+    def end(self, transaction: Transaction) -> str:
+        """Look again when it is written; the group that allows it."""
+        self.verify(transaction, self._before, self._check(transaction))
+        return f"group {self._group}"
+
+    def told(self, about: AuditEntry | About) -> About:
+        """The entry of the audit, with the group that allowed the write."""
+
+        def entry(result: Any) -> AuditEntry | None:
+            found = about if isinstance(about, AuditEntry) else about(result)
+            return found and found._replace(grant=f"group {self._group}")
+
+        return entry
+
+    @abstractmethod
+    def owners(self, stored: S) -> frozenset[str]:
+        """The owners that have to be groups of the actor; "" for none."""
+
+    @abstractmethod
+    def refusal(self) -> NotAllowedError:
+        """The error for a definition of others."""
+
+    def verify(self, transaction: Transaction, before: S | None, after: S | None) -> None:
+        """Raise an error for what owners may not write."""
+
+    def _check(self, transaction: Transaction) -> S | None:
+        """The definition, locked, so that nobody hands it over meanwhile."""
+        stored = self._store.read(transaction, self._id)
+        if stored is None:
+            return None
+        found = self.owners(stored)
+        if not found or not found <= self._groups:
+            raise self.refusal()
+        self._group = min(found)
+        return stored
+
+
+def not_own_error(noun: str, needed: str, versions: str = BOTH_VERSIONS) -> NotAllowedError:
+    """The error for a definition that no group of the actor owns, in these versions of it."""
+    return NotAllowedError(
+        f"A group of yours has to own this {noun}{versions}; for others it needs the "
+        f'permission "{TITLES[needed]}" ({needed}).',
+        missing=(needed,),
+    )
+
+
+EVERY_DEFINITION: Final = "SELECT {columns} FROM {definitions} ORDER BY id"
+
+_ONE_DEFINITION: Final = "SELECT {columns} FROM {definitions} WHERE id = ?"
+
+_DEFINITION_IDS: Final = "SELECT id FROM {definitions} ORDER BY id"
+
+_NTH_DEFINITION: Final = "SELECT 1 FROM {definitions} LIMIT 1 OFFSET ?"
+
+_DEFINITION_VERSIONS: Final = (
+    "SELECT version, published_at, published_by FROM {versions} WHERE {id} = ?"
+)
+
+_VERSION_DOCUMENT: Final = "SELECT document FROM {versions} WHERE {id} = ? AND version = ?"
+
+_CREATE_DEFINITION: Final = """
 INSERT INTO {definitions} (id, draft, version, created_at, created_by, updated_at, updated_by)
 VALUES (?, ?, ?, ?, ?, ?, ?)
 """
 
-_REPLACE: Final = "UPDATE {definitions} SET draft = ?, updated_at = ?, updated_by = ? WHERE id = ?"
+_REPLACE_DRAFT: Final = (
+    "UPDATE {definitions} SET draft = ?, updated_at = ?, updated_by = ? WHERE id = ?"
+)
 
 _ADD_VERSION: Final = """
 INSERT INTO {versions} (document, version, published_at, published_by, {id}) VALUES (?, ?, ?, ?, ?)
 """
 
-_PUBLISH: Final = """
+_PUBLISH_DRAFT: Final = """
 UPDATE {definitions} SET draft = NULL, published = ?, version = ?, published_at = ?,
     published_by = ?
 WHERE id = ?
@@ -306,4 +411,4 @@ WHERE id = ?
 
 _DELETE_VERSIONS: Final = "DELETE FROM {versions} WHERE {id} = ?"
 
-_DELETE: Final = "DELETE FROM {definitions} WHERE id = ?"
+_DELETE_DEFINITION: Final = "DELETE FROM {definitions} WHERE id = ?"

@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 import structlog
 
-from factbook.datasources import memory
+from factbook.datasources import clients
 from factbook.errors import (
     ConfigurationError,
     ConflictError,
@@ -98,7 +98,7 @@ async def delete_importer(
             raise no_such("importer", id_, registry.stored)
         records.forget_runs(transaction, id_)
         records.forget_hints(transaction, id_)
-        memory.forget_source(transaction, f"{PREFIX}{id_}")
+        clients.delete_source_memories(transaction, f"{PREFIX}{id_}")
         return found
 
     await write(work)

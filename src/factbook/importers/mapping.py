@@ -17,9 +17,8 @@ from typing import Any, Final
 
 import msgspec
 
-from factbook.datasources.custom import extraction, templates
-from factbook.datasources.custom.extraction import NOTHING, Extractor
-from factbook.datasources.custom.templates import Template
+from factbook.datasources.custom import extraction
+from factbook.datasources.custom.extraction import NO_SUCH_VALUE, Extractor, Template
 from factbook.errors import ConfigurationError, InputError
 from factbook.importers.snapshot import ImportedItem, ReadingProblem, Snapshot, SnapshotPart
 from factbook.outbound.outcomes import Missing, Outcome
@@ -124,8 +123,8 @@ def _map_item(item: ImportedItem, fields: Fields, end: float) -> ImportedItem | 
         return item.problem(_TOO_LATE)
     document = {"item": msgspec.to_builtins(item.raw), "entity": item.entity}
     entity: Any = item.entity
-    for path, value in extraction.extract(fields, document).items():
-        if isinstance(value, Missing) and value != NOTHING:
+    for path, value in extraction.extract_values(fields, document).items():
+        if isinstance(value, Missing) and value != NO_SUCH_VALUE:
             return item.problem(f"the mapping failed: {value.detail}", path)
         there = None if isinstance(value, Missing) or value == "" else value
         try:
@@ -176,8 +175,8 @@ def _split_field_path(path: str) -> list[str]:
 
 def _make_extractor(text: str) -> Extractor:
     if "{{" in text or "}}" in text:
-        return _TemplateText(templates.parse(text))
-    return extraction.expression(text)
+        return _TemplateText(extraction.parse_template(text))
+    return extraction.compile_expression(text)
 
 
 def _format_value(found: Any | Missing) -> str | Missing:
@@ -186,7 +185,7 @@ def _format_value(found: Any | Missing) -> str | Missing:
         case Missing():
             return found
         case "":
-            return NOTHING
+            return NO_SUCH_VALUE
         case bool():
             return "true" if found else "false"
         case str() | int() | float():

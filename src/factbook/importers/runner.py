@@ -20,8 +20,7 @@ from factbook.catalog.push_rules import PushRules
 from factbook.catalog.store import stored_sets
 from factbook.catalog.store.stored_sets import PushResult
 from factbook.clock import HOUR, SECOND, Clock
-from factbook.datasources.clients import Connect
-from factbook.datasources.memory import DatabaseMemory
+from factbook.datasources.clients import Connect, DatabaseMemory
 from factbook.errors import FactbookError, UnavailableError
 from factbook.importers import records
 from factbook.importers.importer import Importer, Show

@@ -13,7 +13,7 @@ from factbook import process, shutdown
 from factbook.backend import Backend
 from factbook.catalog import ref as refs
 from factbook.clock import Clock, now
-from factbook.collection import run_now, run_start
+from factbook.collection import run_start
 from factbook.collection.run_start import NothingToCollectError
 from factbook.errors import InputError, NotFoundError
 from factbook.facts import freshness, store
@@ -144,10 +144,10 @@ async def _begin_run(
     source_id = integration.source.id
     entity_id = None
     if ref is not None:
-        entity_id = await run_now.entity_id(database, str(refs.parse(ref, kind="component")))
+        entity_id = await run_start.find_entity_id(database, str(refs.parse(ref, kind="component")))
     write = recorded_write(database, audit.run_entry(source_id, ref), now)
     try:
-        return await run_start.begin_or_join(database, integration, now, entity_id, write)
+        return await run_start.begin_or_join_run(database, integration, now, entity_id, write)
     except NothingToCollectError:
         text = f"{source_id} is not about {ref}: its entityFilter says so."
         raise NotFoundError(text) from None

@@ -20,7 +20,7 @@ from factbook.catalog.store import removed, search_keys
 from factbook.catalog.store.removed import Holder
 from factbook.checks.results import state_store
 from factbook.clock import Throttle
-from factbook.datasources import memory
+from factbook.datasources import clients
 from factbook.errors import ConflictError, InputError, NotFoundError
 from factbook.facts import retention
 from factbook.importers.snapshot import PREFIX as IMPORTED
@@ -299,7 +299,7 @@ async def _replace_texts(database: Database, erasure: Erasure, *, apply: bool) -
         )
         for where in REPLACED
     }
-    counts[_ANSWERS] = await memory.forget_mentions(database, replacement.mentions, given)
+    counts[_ANSWERS] = await clients.delete_mentions(database, replacement.mentions, given)
     return {name: number for name, number in counts.items() if number}
 
 

@@ -126,7 +126,7 @@ class StagedStore(DefinitionStore[S]):
         if part == PATCH and before.pending is None:
             self._publish_text(transaction, before, version)
             return
-        text = documents.json(before.draft or {})
+        text = documents.stored_document(before.draft or {})
         transaction.run(self._sql(_PUBLISH_PENDING), (text, *version, before.id))
         if part != PATCH:
             self.begin(transaction, before, version.published_at)

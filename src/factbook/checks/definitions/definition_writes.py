@@ -49,9 +49,8 @@ from factbook.checks.definitions.exemption_store import (
 from factbook.checks.definitions.scorecard import DEFAULT_DAYS, ExemptionRules
 from factbook.checks.document_readers import DefinitionDocument
 from factbook.definitions import documents
-from factbook.definitions.documents import Document
-from factbook.definitions.owned_definition import OwnedDefinition, of_others
-from factbook.definitions.owners import owner_of, owners_of
+from factbook.definitions.documents import Document, document_owner, version_owners
+from factbook.definitions.store import OwnedDefinition, not_own_error
 from factbook.errors import (
     ConflictError,
     InvalidItemsError,
@@ -73,7 +72,7 @@ _LEAF: Final = ("fact", "operator", "value")
 def make_tag(stored: StagedDefinition) -> str:
     """A tag of all that its author can change; it stays when a version comes into effect."""
     parts = (stored.id, stored.newest_version, stored.newest, stored.draft)
-    return hashlib.blake2b(documents.ordered(parts), digest_size=12).hexdigest()
+    return hashlib.blake2b(documents.encode_ordered(parts), digest_size=12).hexdigest()
 
 
 def make_replacement(
@@ -165,12 +164,12 @@ class OwnedStaged(OwnedDefinition[StagedDefinition]):
         return list_staged_owners(stored)
 
     def refusal(self) -> NotAllowedError:
-        return of_others(self._store.noun, self._needed)
+        return not_own_error(self._store.noun, self._needed)
 
 
 def list_staged_owners(stored: StagedDefinition) -> frozenset[str]:
     """The owners of what is in effect, what is pending and the draft; "" for one without."""
-    return owners_of(stored.published, stored.pending, stored.draft)
+    return version_owners(stored.published, stored.pending, stored.draft)
 
 
 class ExemptionCaller(NamedTuple):
@@ -313,7 +312,7 @@ def _find_subject(
 
 def _find_newest_owner(stored: StagedDefinition) -> str:
     """The owner that was published last, or that of a first draft; empty without one."""
-    return owner_of(stored.newest or stored.current)
+    return document_owner(stored.newest or stored.current)
 
 
 class Adoption(NamedTuple):

@@ -265,7 +265,7 @@ async def read_check_document(
     """
     context = await _read_check_context(document, database, registry)
     parse = partial(_parse_valid_check, context=context, authorize=authorize)
-    return await documents.read(document, parse, max_depth, check_id)
+    return await documents.read_definition(document, parse, max_depth, check_id)
 
 
 async def read_scorecard_document(
@@ -274,7 +274,7 @@ async def read_scorecard_document(
     """The scorecard in a document; raises the errors of `documents.read`."""
     known = {one.id for one in await check_store.everything(database)}
     parse = partial(scorecard.parse_scorecard, checks=known)
-    return await documents.read(document, parse, max_depth, scorecard_id)
+    return await documents.read_definition(document, parse, max_depth, scorecard_id)
 
 
 def _parse_valid_check(

@@ -221,7 +221,7 @@ def _rename_groups(transaction: Transaction, moved: Mapping[str, int]) -> None:
         return
     now = removed.refs_of(transaction, moved.values())
     names = {ref: now.get(id_) or removed.aside(ref, id_) for ref, id_ in moved.items()}
-    connection_store.rename(transaction, names)
+    connection_store.rename_owners(transaction, names)
     for store in (check_store, scorecard_store, source_store):
         store.rename(transaction, names)
     for table in ("digests", "tokens"):

@@ -19,7 +19,7 @@ from factbook.checks.rules import comparisons
 from factbook.checks.rules.comparisons import Test
 from factbook.clock import DAY
 from factbook.datasources.custom import extraction
-from factbook.datasources.custom.interpreter import depth
+from factbook.datasources.custom.extraction import expression_depth
 from factbook.errors import InputError, not_a_member, one_of
 from factbook.facts import datasource
 from factbook.facts.datasource import LIFETIME_UNITS, TIMEOUT_UNITS, Duration
@@ -100,11 +100,11 @@ def _check_expression(text: object, source: object, path: str, report: Report) -
         report(path, f"is for facts of type object; the source `{source}` has none")
     else:
         try:
-            found = extraction.expression(text)
+            found = extraction.compile_expression(text)
         except InputError as error:
             report(path, error.message)
             return
-        if depth(found.parsed.parsed) > _DEEPEST_EXPRESSION:
+        if expression_depth(found.parsed.parsed) > _DEEPEST_EXPRESSION:
             report(path, f"is nested more than {_DEEPEST_EXPRESSION} levels deep")
 
 

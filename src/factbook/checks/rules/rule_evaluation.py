@@ -75,7 +75,7 @@ def make_fact_reader(fact: FactReference) -> Read:
         return lambda entity: entity.at(place)
     if fact.path is None:
         return lambda entity: entity.value(fact)
-    expression = extraction.expression(fact.path)
+    expression = extraction.compile_expression(fact.path)
 
     def read(entity: CheckedEntity) -> Any:
         value = entity.value(fact)
@@ -84,7 +84,7 @@ def make_fact_reader(fact: FactReference) -> Read:
         most = min(_MOST_EXPRESSION_STEPS, entity.steps_left // _STEPS_OF_EXPRESSION)
         found, steps = expression.measured(value, most)
         entity.spend(steps * _STEPS_OF_EXPRESSION)
-        if found is extraction.TOO_SLOW or found is extraction.TOO_LARGE:
+        if found is extraction.TOO_SLOW or found is extraction.TOO_LARGE_VALUE:
             raise ValueError(fact.path)
         return None if isinstance(found, Missing) else found
 

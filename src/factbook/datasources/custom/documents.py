@@ -9,11 +9,11 @@ from factbook import text_files
 Format = Literal["json", "yaml", "text"]
 FORMATS: Final[tuple[Format, ...]] = get_args(Format)
 
-DEEPEST: Final = 100
-_TOO_DEEP: Final = f"is nested more than {DEEPEST} deep"
+DEEPEST_DOCUMENT: Final = 100
+_TOO_DEEP: Final = f"is nested more than {DEEPEST_DOCUMENT} deep"
 _MIB: Final = 1024 * 1024
 # JSON takes up to 25 times its size in memory. YAML takes about a second for so many parts.
-LONGEST: Final[dict[Format, int]] = {"json": 2 * _MIB, "yaml": _MIB, "text": 5 * _MIB}
+LONGEST_BODY: Final[dict[Format, int]] = {"json": 2 * _MIB, "yaml": _MIB, "text": 5 * _MIB}
 MOST_YAML_PARTS: Final = 150_000
 
 
@@ -21,20 +21,20 @@ class UnreadableDocumentError(Exception):
     """A body that is not in the format, or exceeds a bound; the message quotes nothing of it."""
 
 
-def read(body: bytes, format_: Format) -> Any:
+def read_body(body: bytes, format_: Format) -> Any:
     """The document in a body; raises UnreadableDocumentError with the reason.
 
     YAML is limited to the equivalent of JSON: one document, without anchors.
     """
-    if len(body) > LONGEST[format_]:
-        raise UnreadableDocumentError(f"has more than {LONGEST[format_] // 1024} KiB")
+    if len(body) > LONGEST_BODY[format_]:
+        raise UnreadableDocumentError(f"has more than {LONGEST_BODY[format_] // 1024} KiB")
     body = text_files.utf_8(body)
     if format_ == "text":
         return body.decode("utf-8", errors="replace")
-    return _json(body) if format_ == "json" else _yaml(body)
+    return _decode_json(body) if format_ == "json" else _decode_yaml(body)
 
 
-def _json(body: bytes) -> Any:
+def _decode_json(body: bytes) -> Any:
     try:
         document = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -45,16 +45,16 @@ def _json(body: bytes) -> Any:
     return document
 
 
-def _yaml(body: bytes) -> Any:
+def _decode_yaml(body: bytes) -> Any:
     # Heavy to import, and of no use to a service without sources that read it.
     from factbook.datasources.custom import yaml_text  # noqa: PLC0415
 
-    return yaml_text.plain(body)
+    return yaml_text.plain_document(body)
 
 
 def _check_depth(document: Any) -> None:
     level = [document]
-    for _ in range(DEEPEST):
+    for _ in range(DEEPEST_DOCUMENT):
         level = [
             part
             for one in level

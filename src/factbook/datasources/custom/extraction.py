@@ -1,42 +1,48 @@
-"""Extraction of facts from a document: by JMESPath, or by a regular expression with a time limit.
-
-The language of a source's extractors is pinned in its definition: `jmespath/1` is the JMESPath of
-jmespath.site's specification with the functions of its community's Python library, 1.x, and those
-of `functions`.
-"""
+"""Extraction of facts from a document by JMESPath or pattern, and templates of values."""
 
 import math
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Protocol
+from urllib.parse import quote
 
 import jmespath
 import msgspec
 from jmespath.exceptions import JMESPathError
+from jmespath.functions import Functions, signature
 from jmespath.parser import ParsedResult
+from jmespath.visitor import TreeInterpreter
 from msgspec import Struct
 
 from factbook import user_patterns
-from factbook.datasources.custom.functions import FactbookFunctions
-from factbook.datasources.custom.interpreter import (
-    LARGEST,
-    BoundedInterpreter,
-    TooLargeError,
-    TooManyStepsError,
-    json_size,
-)
 from factbook.errors import InputError
-from factbook.facts.schema import FactType
+from factbook.facts.schema import FactType, moment_of_text
+from factbook.outbound.client import has_dot_segments
 from factbook.outbound.outcomes import Missing, Outcome
 from factbook.user_patterns import UserPattern
 
 if TYPE_CHECKING:
+    from jmespath.functions import _Signature
+if TYPE_CHECKING:
     import re2
 
+_TEXT_ARGUMENT: Final["_Signature"] = {"types": ["string"]}
+_NUMBER_ARGUMENT: Final["_Signature"] = {"types": ["number"]}
+_DAY_SECONDS: Final = 86_400
+# What a text may take, in characters of JSON, and how deep a value may be.
+LARGEST_RESULT: Final = 1024 * 1024
+DEEPEST_RESULT: Final = 100
+# Characters of JSON that are read in a step, or so.
+_IN_A_STEP: Final = 4
+_EQUALITIES: Final = frozenset({"eq", "ne"})
+_TEXT_MAKERS: Final = frozenset({"to_string", "join"})
+# Functions that look at all of their arguments, rather than at their members only.
+_WALKING_FUNCTIONS: Final = _TEXT_MAKERS | {"contains", "max", "min", "sort"}
 LANGUAGE: Final = "jmespath/1"
-LONGEST: Final = 1_000
+LONGEST_EXPRESSION: Final = 1_000
 # How many times larger than its document a result may become.
 MOST_COPIES: Final = 100
 PATTERN_SECONDS: Final = 0.2
@@ -52,11 +58,157 @@ _TAKING_EXPRESSIONS: Final = frozenset({"map", "max_by", "min_by", "sort_by"})
 _QUOTED: Final = re.compile(
     r"""'(?:\\.|[^'\\])*'|(?P<name>"(?:\\.|[^"\\])*")|`(?P<literal>(?:\\.|[^`\\])*)`""", re.DOTALL
 )
-
-NOTHING: Final = Missing(Outcome.NOT_APPLICABLE, "the document has no such value")
-UNFIT: Final = Missing(Outcome.BAD_DEFINITION, "the expression does not fit the document")
+NO_SUCH_VALUE: Final = Missing(Outcome.NOT_APPLICABLE, "the document has no such value")
+UNFIT_EXPRESSION: Final = Missing(
+    Outcome.BAD_DEFINITION, "the expression does not fit the document"
+)
 TOO_SLOW: Final = Missing(Outcome.TRANSIENT, "the extraction took too long")
-TOO_LARGE: Final = Missing(Outcome.TOO_LARGE, "what was extracted is too large for facts")
+TOO_LARGE_VALUE: Final = Missing(Outcome.TOO_LARGE, "what was extracted is too large for facts")
+LONGEST_TEMPLATE: Final = 2_000
+_LONGEST_PLACED: Final = 1_000
+_PLACEHOLDER: Final = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+Escape = Callable[[str], str]
+
+
+class FactbookFunctions(Functions):
+    """Functions of the standard and of Factbook; they raise ValueError, ArithmeticError."""
+
+    @signature(_TEXT_ARGUMENT, _TEXT_ARGUMENT)
+    def _func_split(self, text: str, separator: str) -> list[str]:
+        """The parts of a text between separators."""
+        return text.split(separator)
+
+    @signature(_TEXT_ARGUMENT)
+    def _func_to_epoch(self, time: str) -> int | float:
+        """Seconds from 1970 to a time."""
+        return _plain_number(moment_of_text(time).timestamp())
+
+    @signature(_NUMBER_ARGUMENT)
+    def _func_from_epoch(self, seconds: float) -> str:
+        """The time so many seconds after 1970."""
+        return _format_time(datetime.fromtimestamp(seconds, UTC))
+
+    @signature(_TEXT_ARGUMENT, _TEXT_ARGUMENT)
+    def _func_days_between(self, start: str, end: str) -> int | float:
+        """Days from one time to another; negative if the second is earlier."""
+        return _plain_number(
+            (moment_of_text(end) - moment_of_text(start)).total_seconds() / _DAY_SECONDS
+        )
+
+    @signature(_TEXT_ARGUMENT, _NUMBER_ARGUMENT)
+    def _func_add_days(self, time: str, days: float) -> str:
+        """A time so many days later; earlier if the number is negative."""
+        return _format_time(moment_of_text(time) + timedelta(days=days))
+
+
+def _plain_number(number: float) -> int | float:
+    return int(number) if number.is_integer() else number
+
+
+def _format_time(time: datetime) -> str:
+    return f"{time.astimezone(UTC):%Y-%m-%dT%H:%M:%S}Z"
+
+
+class TooManyStepsError(Exception):
+    """The expression takes too many steps for the document."""
+
+
+class TooLargeError(Exception):
+    """A text would exceed the size of any fact."""
+
+
+class BoundedInterpreter(TreeInterpreter):
+    """Evaluates an expression in a number of steps; raises TooManyStepsError, TooLargeError."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self.left = most
+        self._called = FactbookFunctions()
+
+    def visit(self, node: Any, *args: Any, **kwargs: Any) -> Any:
+        """The value of a node."""
+        self._take(1)
+        return super().visit(node, *args, **kwargs)
+
+    def visit_flatten(self, node: Any, value: Any) -> Any:
+        """The items of the lists in a list; the same list may be in it many times."""
+        base = self.visit(node["children"][0], value)
+        if not isinstance(base, list):
+            return None
+        self._take(sum(len(one) for one in base if isinstance(one, list)))
+        return [one for part in base for one in (part if isinstance(part, list) else [part])]
+
+    def visit_slice(self, node: Any, value: Any) -> Any:
+        """A part of a list."""
+        self._take(_value_length(value))
+        return super().visit_slice(node, value)
+
+    def visit_comparator(self, node: Any, value: Any) -> Any:
+        """The comparison of two values; none of an order that they do not have."""
+        left, right = (self.visit(child, value) for child in node["children"])
+        if type(left) is type(right) and isinstance(left, str | list | dict):
+            self._read(min(left, right, key=len))
+        is_known = node["value"] in _EQUALITIES or (_is_ordered(left) and _is_ordered(right))
+        return self.COMPARATOR_FUNC[node["value"]](left, right) if is_known else None
+
+    def visit_function_expression(self, node: Any, value: Any) -> Any:
+        """The result of a function."""
+        name: str = node["value"]
+        arguments = [self.visit(child, value) for child in node["children"]]
+        if name in _TEXT_MAKERS and estimate_json_size(arguments, LARGEST_RESULT) > LARGEST_RESULT:
+            raise TooLargeError
+        if name in _WALKING_FUNCTIONS:
+            self._read(arguments)
+        else:
+            self._take(sum(map(_value_length, arguments)) // _IN_A_STEP)
+        found = self._called.call_function(name, arguments)
+        if name == "split":
+            self._take(len(found))
+        return found
+
+    def _read(self, value: Any) -> None:
+        """Count the steps that reading all of a value takes."""
+        self._take(estimate_json_size(value, self.left * _IN_A_STEP) // _IN_A_STEP)
+
+    def _take(self, steps: int) -> None:
+        self.left -= steps
+        if self.left < 0:
+            raise TooManyStepsError
+
+
+def estimate_json_size(value: Any, most: int) -> int:
+    """The approximate JSON length of a value, in characters; more than `most` if it is too deep."""
+    size, level = 0, [value]
+    for _ in range(DEEPEST_RESULT):
+        below: list[Any] = []
+        for one in level:
+            is_long = isinstance(one, str | dict | list)
+            size += 1 + (len(one) if is_long else 0)
+            if isinstance(one, dict):
+                size += sum(map(len, one))
+            if size > most:
+                return size
+            if isinstance(one, dict | list):
+                below.extend(one.values() if isinstance(one, dict) else one)
+        if not below:
+            return size
+        level = below
+    return most + 1
+
+
+def _is_ordered(value: Any) -> bool:
+    return isinstance(value, str | int | float) and not isinstance(value, bool)
+
+
+def expression_depth(node: Any) -> int:
+    """The levels of a parsed expression, each of which takes some of Python's stack."""
+    children = [one for one in node["children"] if isinstance(one, dict)]
+    return 1 + max(map(expression_depth, children), default=0)
+
+
+def _value_length(value: Any) -> int:
+    return len(value) if isinstance(value, str | list | dict) else 0
 
 
 class Extractor(Protocol):
@@ -88,12 +240,12 @@ class Expression(Struct, frozen=True):
         except (TimeoutError, TooManyStepsError):
             return TOO_SLOW
         except TooLargeError:
-            return TOO_LARGE
+            return TOO_LARGE_VALUE
         except (JMESPathError, TypeError, ValueError, ArithmeticError):
-            return UNFIT
+            return UNFIT_EXPRESSION
         except RecursionError:
             return Missing(Outcome.TRANSIENT, "the document is nested too deeply")
-        return NOTHING if found is None else found
+        return NO_SUCH_VALUE if found is None else found
 
 
 class Pattern(Struct, frozen=True):
@@ -119,7 +271,7 @@ class Pattern(Struct, frozen=True):
         found = self.pattern.expression.search(text)
         if self.type == "boolean":
             return found is not None
-        return NOTHING if found is None else _typed(_occurrence(found), self.type)
+        return NO_SUCH_VALUE if found is None else _convert_text(_matched_text(found), self.type)
 
     def _all(self, text: bytes) -> Iterator[str]:
         """Every occurrence; raises TimeoutError, as each may be searched for to the end."""
@@ -127,7 +279,7 @@ class Pattern(Struct, frozen=True):
         for found in self.pattern.expression.finditer(text):
             if time.monotonic() > end:
                 raise TimeoutError
-            yield _occurrence(found)
+            yield _matched_text(found)
 
 
 class _TimedInterpreter(BoundedInterpreter):
@@ -144,14 +296,14 @@ class _TimedInterpreter(BoundedInterpreter):
         return super().visit(node, *args, **kwargs)
 
 
-def expression(text: str) -> Expression:
+def compile_expression(text: str) -> Expression:
     """A compiled JMESPath expression; raises InputError with the mistake."""
-    if len(text) > LONGEST:
-        raise InputError(f"is longer than {LONGEST} characters")
-    _check_quoted(text)
+    if len(text) > LONGEST_EXPRESSION:
+        raise InputError(f"is longer than {LONGEST_EXPRESSION} characters")
+    _check_quoted_text(text)
     try:
         parsed = jmespath.compile(text)
-        copies = _copies(parsed.parsed)
+        copies = _bound_copies(parsed.parsed)
     except JMESPathError as error:
         gist = " ".join(str(error).split("\n", 1)[0].split())
         raise InputError(f"is not a JMESPath expression: {gist}") from None
@@ -162,32 +314,32 @@ def expression(text: str) -> Expression:
     return Expression(text, parsed)
 
 
-def pattern(text: str, type_: FactType) -> Pattern:
+def compile_pattern(text: str, type_: FactType) -> Pattern:
     """A compiled regular expression; raises InputError with the mistake."""
-    if len(text) > LONGEST:
-        raise InputError(f"is longer than {LONGEST} characters")
+    if len(text) > LONGEST_EXPRESSION:
+        raise InputError(f"is longer than {LONGEST_EXPRESSION} characters")
     if type_ == "object":
         raise InputError("makes texts, which a fact of type object cannot hold")
     return Pattern(user_patterns.compile_extraction(text), type_)
 
 
-def extract(extractors: Mapping[str, Extractor], document: Any) -> dict[str, Any | Missing]:
+def extract_values(extractors: Mapping[str, Extractor], document: Any) -> dict[str, Any | Missing]:
     """The value that each extractor finds in the document, by fact.
 
     Extractors run one after another until they have taken `LONGEST_SECONDS` or filled `LARGEST`;
     later ones, and values that do not fit, give nothing.
     """
-    end, room = time.monotonic() + LONGEST_SECONDS, LARGEST
+    end, room = time.monotonic() + LONGEST_SECONDS, LARGEST_RESULT
     found: dict[str, Any | Missing] = {}
     for name, extractor in extractors.items():
         value = extractor.of(document) if time.monotonic() < end else TOO_SLOW
-        size = 0 if isinstance(value, Missing) else json_size(value, room)
-        found[name] = TOO_LARGE if size > room else value
+        size = 0 if isinstance(value, Missing) else estimate_json_size(value, room)
+        found[name] = TOO_LARGE_VALUE if size > room else value
         room -= 0 if size > room else size
     return found
 
 
-def _check_quoted(text: str) -> None:
+def _check_quoted_text(text: str) -> None:
     r"""Refuse quoted text that is not JSON.
 
     The library accepts `text` in back quotes with a warning, and a name with a lone surrogate, such
@@ -205,7 +357,7 @@ def _check_quoted(text: str) -> None:
             raise InputError(f"has {what if name is None else 'a name that is no text'}") from None
 
 
-def _copies(node: Mapping[str, Any], function: str | None = None) -> int:
+def _bound_copies(node: Mapping[str, Any], function: str | None = None) -> int:
     """Upper bound of the result's size as a multiple of the document's.
 
     Consecutive steps multiply; the parts of a multi-select add up; converting a string to a string
@@ -215,28 +367,98 @@ def _copies(node: Mapping[str, Any], function: str | None = None) -> int:
     if node["type"] == "expref" and function not in _TAKING_EXPRESSIONS:
         raise InputError(f"has & outside of {', '.join(sorted(_TAKING_EXPRESSIONS))}")
     name = node.get("value") if node["type"] == "function_expression" else None
-    children = [_copies(child, name) for child in node["children"] if isinstance(child, dict)]
+    children = [_bound_copies(child, name) for child in node["children"] if isinstance(child, dict)]
     if node["type"].startswith("multi_select"):
         return max(1, sum(children))
     if name is not None and name not in FactbookFunctions.FUNCTION_TABLE:
         raise InputError(f"has no function {name}")
-    if name == "join" and not _is_short(node["children"][0]):
+    if name == "join" and not _is_short_glue(node["children"][0]):
         raise InputError(f"can join with a literal text of {_LONGEST_GLUE} characters only")
     return math.prod(children) * _GROWTH.get(name or "", 1)
 
 
-def _is_short(glue: Mapping[str, Any]) -> bool:
+def _is_short_glue(glue: Mapping[str, Any]) -> bool:
     return glue["type"] == "literal" and len(str(glue["value"])) <= _LONGEST_GLUE
 
 
-def _occurrence(match: "re2._Match[bytes]") -> str:
+def _matched_text(match: "re2._Match[bytes]") -> str:
     found = match[1] if match.re.groups and match[1] is not None else match[0]
     return str(found, errors="replace")
 
 
-def _typed(text: str, type_: FactType) -> Any:
+def _convert_text(text: str, type_: FactType) -> Any:
     """The text converted to the type; text that does not fit is kept, and refused by the schema."""
     for read in {"integer": (int, float), "float": (float,)}.get(type_, ()):
         with suppress(ValueError):
             return read(text)
     return text
+
+
+class NoValueError(Exception):
+    """The entity lacks a value that a template needs."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(detail)
+        self.missing = Missing(Outcome.NO_ANNOTATION, detail)
+
+
+class Template(Struct, frozen=True):
+    """Text with placeholders; `parts` alternates between plain texts and expressions."""
+
+    text: str
+    parts: tuple[str | Expression, ...]
+
+    def render(self, entity: Mapping[str, Any], escape: Escape) -> str:
+        """The text for an entity; raises NoValueError if the entity lacks one of its values."""
+        return "".join(
+            part if isinstance(part, str) else escape(_placed_value(part, entity))
+            for part in self.parts
+        )
+
+
+def parse_template(text: str) -> Template:
+    """The template in a text; raises InputError with the mistake."""
+    if len(text) > LONGEST_TEMPLATE:
+        raise InputError(f"is longer than {LONGEST_TEMPLATE} characters")
+    pieces = _PLACEHOLDER.split(text)
+    if any("{{" in plain or "}}" in plain for plain in pieces[::2]):
+        raise InputError("has {{ without }}, or the other way round")
+    parts: list[str | Expression] = []
+    for i, piece in enumerate(pieces):
+        if i % 2:
+            parts.append(compile_expression(piece.strip()))
+        elif piece:
+            parts.append(piece)
+    return Template(text, tuple(parts))
+
+
+def escape_path(value: str) -> str:
+    """A value as one segment of a path; raises NoValueError for one that would climb out of it."""
+    if has_dot_segments(value):
+        raise NoValueError("a value that a path cannot hold")
+    return quote(value, safe="")
+
+
+def keep_value(value: str) -> str:
+    """A value unchanged, for JSON or a query, which is encoded later."""
+    return value
+
+
+def escape_header(value: str) -> str:
+    """A value in a header, which holds printable ASCII only."""
+    if not value.isascii() or _CONTROL.search(value):
+        raise NoValueError("a value that a header cannot hold")
+    return value
+
+
+def _placed_value(expression: Expression, entity: Mapping[str, Any]) -> str:
+    found = expression.of(entity)
+    match found:
+        case bool():
+            return "true" if found else "false"
+        case str() | int() | float() if found != "":
+            text = str(found)
+            if len(text) <= _LONGEST_PLACED:
+                return text
+            raise NoValueError(f"{expression.text} has more than {_LONGEST_PLACED} characters")
+    raise NoValueError(f"the entity has no {expression.text}")

@@ -14,23 +14,23 @@ from factbook.datasources.custom import documents
 from factbook.datasources.custom.documents import UnreadableDocumentError
 from factbook.errors import InvalidItemsError, problem
 
-LONGEST: Final = 256 * 1024
+LONGEST_YAML: Final = 256 * 1024
 _LONGEST_PROBLEM: Final = 200
 _LONGEST_LINE: Final = 80  # of a mapping or list that is written in one
 
 
-def read(text: str) -> dict[str, Any]:
+def read_yaml(text: str) -> dict[str, Any]:
     """The document in a text; raises InvalidItemsError with each mistake and its place."""
     body = text.removeprefix("\ufeff").encode()
-    if len(body) > LONGEST:
-        raise _wrong("", f"has more than {LONGEST // 1024} KiB")
-    found = _read(body)
+    if len(body) > LONGEST_YAML:
+        raise _yaml_error("", f"has more than {LONGEST_YAML // 1024} KiB")
+    found = _read_yaml_body(body)
     if not isinstance(found, dict):
-        raise _wrong("", "has to be a mapping that begins like id: builds")
+        raise _yaml_error("", "has to be a mapping that begins like id: builds")
     return found
 
 
-def written(document: dict[str, Any]) -> str:
+def write_yaml(document: dict[str, Any]) -> str:
     """The text of a document, in the form that `read` reads."""
     return yaml.dump(
         document,
@@ -41,26 +41,26 @@ def written(document: dict[str, Any]) -> str:
     )
 
 
-def _read(body: bytes) -> Any:
+def _read_yaml_body(body: bytes) -> Any:
     try:
-        if body.lstrip()[:1] == b"{" and (found := _json(body)) is not None:
+        if body.lstrip()[:1] == b"{" and (found := _decode_json(body)) is not None:
             return found
-        check(body)
+        check_yaml(body)
         return safe_yaml.load_as_json(body, safe_yaml.UniqueLoader)
     except UnreadableDocumentError as error:
-        raise _wrong("", str(error)) from None
+        raise _yaml_error("", str(error)) from None
     except yaml.MarkedYAMLError as error:
         mark = safe_yaml.mark(error)
         where = f"line {mark.line + 1}" if mark else ""
-        raise _wrong(where, str(error.problem)[:_LONGEST_PROBLEM]) from None
+        raise _yaml_error(where, str(error.problem)[:_LONGEST_PROBLEM]) from None
     except (yaml.YAMLError, TypeError, ValueError):
-        raise _wrong("", "is neither plain YAML nor JSON") from None
+        raise _yaml_error("", "is neither plain YAML nor JSON") from None
 
 
-def plain(body: bytes) -> Any:
+def plain_document(body: bytes) -> Any:
     """The document in a body; raises UnreadableDocumentError with the reason, quoting nothing."""
     try:
-        check(body)
+        check_yaml(body)
         return safe_yaml.load_as_json(body)
     except yaml.YAMLError as error:
         mark = safe_yaml.mark(error)
@@ -70,26 +70,26 @@ def plain(body: bytes) -> Any:
         raise UnreadableDocumentError("is not plain YAML") from None
 
 
-def check(body: bytes) -> None:
+def check_yaml(body: bytes) -> None:
     """Refuse depth, bulk and aliases before anything is constructed.
 
     Raises UnreadableDocumentError for those, and YAMLError for invalid YAML.
     """
     try:
-        safe_yaml.check(body, documents.DEEPEST, most_parts=documents.MOST_YAML_PARTS)
+        safe_yaml.check(body, documents.DEEPEST_DOCUMENT, most_parts=documents.MOST_YAML_PARTS)
     except safe_yaml.LimitError as error:
         raise UnreadableDocumentError(str(error)) from None
 
 
-def _json(body: bytes) -> Any:
+def _decode_json(body: bytes) -> Any:
     """The value if the text is JSON; None if it may be YAML in braces."""
     try:
-        return documents.read(body, "json")
+        return documents.read_body(body, "json")
     except UnreadableDocumentError:
         return None
 
 
-def _wrong(path: str, message: str) -> InvalidItemsError:
+def _yaml_error(path: str, message: str) -> InvalidItemsError:
     return InvalidItemsError([problem(path, message)])
 
 
@@ -103,32 +103,32 @@ class _Dumper(yaml.CSafeDumper):
         return True
 
 
-def _mapping(dumper: _Dumper, value: dict[str, Any]) -> yaml.MappingNode:
-    flow = _is_short(value, value.values())
+def _represent_mapping(dumper: _Dumper, value: dict[str, Any]) -> yaml.MappingNode:
+    flow = _fits_line(value, value.values())
     return dumper.represent_mapping("tag:yaml.org,2002:map", value, flow_style=flow)
 
 
-def _sequence(dumper: _Dumper, value: list[Any]) -> yaml.SequenceNode:
-    flow = _is_short(value, value)
+def _represent_sequence(dumper: _Dumper, value: list[Any]) -> yaml.SequenceNode:
+    flow = _fits_line(value, value)
     return dumper.represent_sequence("tag:yaml.org,2002:seq", value, flow_style=flow)
 
 
-def _is_short(value: object, parts: Iterable[object]) -> bool:
+def _fits_line(value: object, parts: Iterable[object]) -> bool:
     if any(isinstance(part, dict | list) and part for part in parts):
         return False
     return len(msgspec.json.encode(value)) <= _LONGEST_LINE
 
 
-def _text(dumper: _Dumper, value: str) -> yaml.ScalarNode:
+def _represent_text(dumper: _Dumper, value: str) -> yaml.ScalarNode:
     style = "|" if "\n" in value else None
     if safe_yaml.has_breaks(value):  # which are written as escapes between these alone
         style = '"'
     return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
 
-_Dumper.add_representer(dict, _mapping)
-_Dumper.add_representer(list, _sequence)
-_Dumper.add_representer(str, _text)
+_Dumper.add_representer(dict, _represent_mapping)
+_Dumper.add_representer(list, _represent_sequence)
+_Dumper.add_representer(str, _represent_text)
 for _kind, _form, _beginnings in safe_yaml.IMPLICIT:
     # Of a tag of its own, so that nothing counts as what YAML 1.1 would read in it.
     _Dumper.add_implicit_resolver(f"!{_kind}", _form, _beginnings)

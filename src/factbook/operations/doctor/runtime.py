@@ -10,8 +10,8 @@ from typing import Final
 import httpx2
 
 from factbook.clock import DAY, MINUTE, SECOND, iso
-from factbook.datasources import probe
-from factbook.datasources.probe import CredentialCheck, ProbeResult
+from factbook.datasources import trial
+from factbook.datasources.trial import CredentialCheck, ProbeResult
 from factbook.errors import FactbookError
 from factbook.facts import freshness
 from factbook.facts.datasource import DataSource
@@ -223,7 +223,7 @@ async def _check_integration(
     topic = f"integration {integration.source.id}"
     try:
         async with asyncio.timeout(_SECONDS):
-            checked = await probe.check(database, integration, client(integration), now)
+            checked = await trial.check_credential(database, integration, client(integration), now)
     except TimeoutError:
         advice = "Look whether the host can be reached from this machine."
         return [problem(topic, f"No answer within {_SECONDS:.0f} s.", advice)], None
@@ -265,16 +265,16 @@ def _probed_permissions(topic: str, shown: ProbeResult) -> Finding:
 
 def _lacking_on_example(topic: str, checked: CredentialCheck) -> list[Finding]:
     found = []
-    denied = probe.of_reason(checked.missing, ("forbidden",))
+    denied = trial.places_of_reason(checked.missing, ("forbidden",))
     for reason, places in denied.items():
         what = f"{reason}. Unknown of {checked.example}: {_some_places(places)}."
         advice = "Give the credential the right; see Rights of the integration."
         found.append(problem(topic, what, advice))
-    failed = probe.of_reason(checked.missing, ("upstream-error", "rate-limited"))
+    failed = trial.places_of_reason(checked.missing, ("upstream-error", "rate-limited"))
     for reason, places in failed.items():
         what = f"{reason}. Not answered of {checked.example}: {_some_places(places)}."
         found.append(warning(topic, what, "Try again; if it stays, look at the host."))
-    gone = probe.of_reason(checked.missing, ("not-found",))
+    gone = trial.places_of_reason(checked.missing, ("not-found",))
     for reason, places in gone.items():
         what = f"{reason}. {checked.example} points to nothing there: {_some_places(places)}."
         found.append(warning(topic, what, "Correct its annotation, or let the credential see it."))

@@ -121,7 +121,7 @@ class ConnectionForm:
 
 async def listed(visit: PageContext, status: int = 200, problem: str = "") -> Reply:
     """Page of every connection, both of the settings and stored."""
-    found = await connections.listed(visit.state.database, visit.state.registry)
+    found = await connections.list_connections(visit.state.database, visit.state.registry)
     return visit.page("connections.html", status, connections=found, problem=problem, path=PATH)
 
 
@@ -134,7 +134,8 @@ async def create(visit: PageContext) -> Reply:
     """Create a connection."""
     form = ConnectionForm.of(visit.sent)
     taken = {
-        one.name for one in await connections.listed(visit.state.database, visit.state.registry)
+        one.name
+        for one in await connections.list_connections(visit.state.database, visit.state.registry)
     }
     if form.name in taken:
         message = "is the name of a connection that there is already"
@@ -159,7 +160,9 @@ async def delete(visit: PageContext) -> Reply:
     state, name = visit.state, visit.request.parameter("name")
     write = visit.writing(audit.connection_entry(deleted=True))
     try:
-        await connections.delete(state.registry, name, actor=visit.person.ref, write=write)
+        await connections.delete_connection(
+            state.registry, name, actor=visit.person.ref, write=write
+        )
     except ConflictError as error:
         return await listed(visit, error.status, error.message)
     return visit.redirect(PATH, f"The connection {name} was deleted.")
@@ -170,7 +173,7 @@ async def _put(visit: PageContext, found: ConnectionDetail | None, form: Connect
     if problems := form.problems():
         return _form(visit, found, form, 400, problems)
     try:
-        await connections.put(
+        await connections.change_connection(
             state.database,
             state.registry,
             state.token_key,
@@ -189,7 +192,7 @@ async def _put(visit: PageContext, found: ConnectionDetail | None, form: Connect
 async def _stored(visit: PageContext) -> ConnectionDetail:
     """Connection in the address; raises NotFoundError, ConflictError for the settings' own."""
     state, name = visit.state, visit.request.parameter("name")
-    found = await connections.one(state.database, state.registry, name)
+    found = await connections.find_connection(state.database, state.registry, name)
     if found.stored is None:
         raise ConflictError(f"The connection {name} comes from the settings: change it there.")
     return found

@@ -33,7 +33,7 @@ from factbook.checks.rules.language import CHECKS, ENTITY
 from factbook.checks.state import UNKNOWN
 from factbook.clock import DAY
 from factbook.datasources.custom import yaml_text
-from factbook.datasources.fact_columns import NOTHING
+from factbook.datasources.fact_columns import NO_VALUE
 from factbook.errors import FactbookError, InputError, NotFoundError
 from factbook.http import csv_lines
 from factbook.http.requests import Reply
@@ -83,7 +83,7 @@ async def owner_choices(visit: PageContext) -> Sequence[str]:
     if group is not None:
         tree = GroupHierarchy(await hierarchy.group_parents(visit.state.database))
         return sorted(tree.within(group))
-    if owner == NOTHING:
+    if owner == NO_VALUE:
         return [""]
     return [refs.canonical(owner, kind="group")] if owner else []
 
@@ -458,7 +458,7 @@ async def _rows(
 
 def _about(stored: StoredCheck) -> str | None:
     found = stored.current.get("appliesTo")
-    return yaml_text.written({"appliesTo": found}) if found else None
+    return yaml_text.write_yaml({"appliesTo": found}) if found else None
 
 
 async def _chart(visit: PageContext, stored: StoredCheck) -> Any:

@@ -71,7 +71,7 @@ class DefinitionEditor:
     async def edit(self, visit: PageContext) -> Reply:
         """Editor of a definition, with its draft or what is published."""
         stored = await self._stored(visit)
-        text = yaml_text.written(stored.written)
+        text = yaml_text.write_yaml(stored.written)
         return self._page(
             visit, stored, _DefinitionEditing(text, definition_writes.make_tag(stored))
         )
@@ -88,7 +88,7 @@ class DefinitionEditor:
         sent = visit.sent
         editing = _DefinitionEditing(sent.raw("text"), sent.one("seen"))
         try:
-            editing.document = await asyncio.to_thread(yaml_text.read, editing.text)
+            editing.document = await asyncio.to_thread(yaml_text.read_yaml, editing.text)
             found = await self._kind.read(visit, editing.document, stored.id if stored else None)
             if sent.one("do") == "preview":
                 visit.require(*previews.NEEDS)

@@ -127,7 +127,7 @@ async def delete(visit: PageContext) -> Reply:
     """Remove a source with all its facts."""
     state, found = visit.state, await subject(visit)
     entry = AuditEntry("data-source.delete", found.id)
-    await define.delete(
+    await define.delete_source(
         state.database,
         state.registry,
         found.id,
@@ -198,7 +198,7 @@ def _texts(stored: StoredSource | None) -> Mapping[str, str]:
     if stored is None:
         return {}
     given = {"Published": stored.published, "Draft": stored.draft}
-    return {name: yaml_text.written(text) for name, text in given.items() if text is not None}
+    return {name: yaml_text.write_yaml(text) for name, text in given.items() if text is not None}
 
 
 async def _pushes(visit: PageContext, source: DataSource) -> Pushes:

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from factbook.auth.permissions import CATALOG_READ, SOURCE_WRITE
-from factbook.datasources import define, owned_source
-from factbook.datasources.custom import CustomSourceDefinition, starters, yaml_text
+from factbook.datasources import define
+from factbook.datasources.custom import definition, yaml_text
+from factbook.datasources.custom.definition import CustomSourceDefinition
 from factbook.datasources.source_store import StoredSource, source_store
 from factbook.errors import (
     ConflictError,
@@ -60,8 +61,8 @@ async def begin(visit: PageContext) -> Reply:
         return _kinds(visit, type_, source_id, "Choose where the facts come from.")
     try:
         owner = min(await ownership.groups(visit), default=None) if visit.own_only else None
-        text = starters.skeleton(source_id, type_, owner)  # type: ignore[arg-type]  # it is one
-        define.check_custom(source_id, visit.state.registry)
+        text = definition.write_starter(source_id, type_, owner)  # type: ignore[arg-type]  # it is one
+        define.check_custom_id(source_id, visit.state.registry)
         _check_address(source_id)
     except FactbookError as error:
         return _kinds(visit, type_, source_id, error.message)
@@ -78,7 +79,7 @@ async def create(visit: PageContext) -> Reply:
 async def edit(visit: PageContext) -> Reply:
     """Editor of a source, with its draft or the published definition."""
     stored = await _stored(visit)
-    editing = _Editing(yaml_text.written(stored.written), edition(stored))
+    editing = _Editing(yaml_text.write_yaml(stored.written), edition(stored))
     return await _editor(visit, stored, await _read_quietly(visit, editing))
 
 
@@ -90,7 +91,7 @@ async def save(visit: PageContext) -> Reply:
 async def publish(visit: PageContext) -> Reply:
     """Publish the stored draft; with the form's consent even if facts are lost."""
     stored, sent = await _stored(visit), visit.sent
-    editing = _Editing(yaml_text.written(stored.written), sent.one("seen"))
+    editing = _Editing(yaml_text.write_yaml(stored.written), sent.one("seen"))
     return await _publish(visit, stored, editing, force=sent.one("force") == "yes")
 
 
@@ -98,7 +99,7 @@ async def _answer(visit: PageContext, stored: StoredSource | None) -> Reply:
     sent = visit.sent
     editing = _Editing(sent.raw("text"), sent.one("seen"), entity=sent.one("entity"))
     try:
-        document = await asyncio.to_thread(yaml_text.read, editing.text)
+        document = await asyncio.to_thread(yaml_text.read_yaml, editing.text)
         editing.definition = await _read(visit, document, stored)
         if stored is None:
             _check_address(document["id"])
@@ -118,9 +119,9 @@ async def _save(
     action = "data-source.create" if stored is None else "data-source.replace"
     now = visit.now
     write = ownership.writing(visit, document["id"], audit.source_entry(action, now))
-    put = define.create
+    put = define.create_source
     if stored is not None:
-        put = define.replace
+        put = define.replace_source
         write = unless_overtaken(write, stored.id, sent.one("over") or editing.seen)
     try:
         saved = await put(state.registry, document, actor=visit.person.ref, now=now, write=write)
@@ -146,7 +147,7 @@ async def _publish(
     state, now = visit.state, visit.now
     write = ownership.writing(visit, stored.id, audit.source_entry("data-source.publish", now))
     try:
-        found = await define.publish(
+        found = await define.publish_source(
             state.database,
             state.registry,
             stored.id,
@@ -186,7 +187,7 @@ async def _try(visit: PageContext, stored: StoredSource | None, editing: _Editin
     try:
         if visit.own_only:
             source, actor = definition.source, visit.person.ref
-            await owned_source.check_trial(
+            await define.check_trial_allowed(
                 visit.state.database, source.id, source.owner, actor, visit.state.trust
             )
         editing.trial = await tried(visit, definition, editing.entity)
@@ -234,10 +235,10 @@ async def _stored(visit: PageContext) -> StoredSource:
     For owners it raises NotAllowedError for one of others, whose definition is not shown either.
     """
     source_id = visit.request.parameter("id")
-    define.check_custom(source_id, visit.state.registry)
+    define.check_custom_id(source_id, visit.state.registry)
     stored = await source_store.existing(visit.state.database, source_id)
     if visit.own_only:
-        await owned_source.check_own(
+        await define.check_own_source(
             visit.state.database, stored, visit.person.ref, visit.state.trust
         )
     return stored
@@ -247,13 +248,13 @@ async def _read(
     visit: PageContext, document: dict[str, Any], stored: StoredSource | None
 ) -> CustomSourceDefinition:
     depth, source_id = visit.state.settings.max_json_depth, stored.id if stored else None
-    return await define.read(document, visit.state.registry, depth, source_id)
+    return await define.read_source(document, visit.state.registry, depth, source_id)
 
 
 async def _read_quietly(visit: PageContext, editing: _Editing) -> _Editing:
     """Parse the text as far as it is valid; problems are not reported before a submit."""
     try:
-        document = await asyncio.to_thread(yaml_text.read, editing.text)
+        document = await asyncio.to_thread(yaml_text.read_yaml, editing.text)
         editing.definition = await _read(visit, document, None)
     except InputError:
         pass

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
 from factbook.checks.results import result_queries
 from factbook.clock import iso
-from factbook.datasources import fact_columns, value_filters
+from factbook.datasources import fact_columns
 from factbook.errors import InputError
 from factbook.facts import across, entity_values
 from factbook.facts.across import Bin, Distribution, GroupBy, GroupFigures
@@ -101,9 +101,9 @@ async def show(visit: PageContext) -> Reply:
     clock, anew = visit.state.clock, visit.request.wants_fresh
     kept = await entity_values.catalog_figures(database, clock, asked, by, top=_TOP, anew=anew)
     found = kept.value.distribution
-    after = value_filters.place(fact, visit.query("cursor"))
+    after = fact_columns.place_of_cursor(fact, visit.query("cursor"))
     page, _ = await entity_values.catalog_values(database, clock, asked, after, _ROWS, anew=anew)
-    more = value_filters.cursor(page.more)
+    more = fact_columns.write_value_cursor(page.more)
     return visit.page(
         "data-source-fact.html",
         source=column.source,
@@ -150,14 +150,18 @@ async def export(visit: PageContext) -> Reply:
 async def _asked(visit: PageContext) -> tuple[Address, ValueQuery]:
     """Question in the address; raises NotFoundError and InputError."""
     source_id, name = visit.request.parameter("id"), visit.request.parameter("fact")
-    column = await fact_columns.find(visit.state.database, visit.state.registry, source_id, name)
+    column = await fact_columns.find_fact_column(
+        visit.state.database, visit.state.registry, source_id, name
+    )
     names = (*_PART, *_FILTER, "by", "sort", "cursor")
     query = {each: text for each in names if (text := visit.query(each))}
-    part = await fact_columns.part(
+    part = await fact_columns.find_part(
         visit.state.database, **{each: query.get(each) for each in _PART}
     )
-    wanted = value_filters.read(column.fact, {each: query.get(each) for each in _FILTER})
-    sort = value_filters.sort(column, query.get("sort"))
+    wanted = fact_columns.read_value_filter(
+        column.fact, {each: query.get(each) for each in _FILTER}
+    )
+    sort = fact_columns.check_sort(column, query.get("sort"))
     address = Address(path_of(source_id, name), query)
     return address, ValueQuery(column, part, wanted, sort)
 
@@ -201,7 +205,7 @@ def _shares(address: Address, fact: Fact, found: Distribution) -> Iterator[Share
 
 
 def _group(address: Address, fact: Fact, by: GroupBy, group: GroupFigures) -> GroupRow:
-    name = group.name or fact_columns.NOTHING
+    name = group.name or fact_columns.NO_VALUE
     path = address.to(**{by: name})
     if group.true is not None:
         summary = formats.percent(group.true, group.known) if group.known else None

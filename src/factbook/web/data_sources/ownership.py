@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from factbook.audit.trail import About, AuditEntry
 from factbook.auth.permissions import SOURCE_WRITE
 from factbook.catalog.store import membership
-from factbook.datasources import connections, owned_source
+from factbook.datasources import connections, define
 from factbook.datasources.connections import ConnectionDetail
 from factbook.datasources.custom.definition import OWNED_TYPES
-from factbook.datasources.owned_source import OwnedSource
+from factbook.datasources.define import OwnedSource
 from factbook.datasources.source_store import StoredSource
 from factbook.storage import Write
 from factbook.web.data_sources import source_labels
@@ -38,7 +38,7 @@ async def may(visit: PageContext, stored: StoredSource | None, needed: str) -> b
     if stored is None or not visit.may_own(needed):
         return False
     person, trust = visit.person.ref, visit.state.trust
-    return await owned_source.is_own(visit.state.database, stored, person, trust, needed)
+    return await define.is_own_source(visit.state.database, stored, person, trust, needed)
 
 
 async def groups(visit: PageContext) -> frozenset[str]:
@@ -57,10 +57,10 @@ async def usable(visit: PageContext) -> Sequence[ConnectionDetail]:
     """The connections that a source of the person may ask."""
     state = visit.state
     if visit.own_only:
-        return await connections.shared_with(
+        return await connections.list_shared_connections(
             state.database, state.registry, visit.person.ref, state.trust
         )
-    return await connections.listed(state.database, state.registry)
+    return await connections.list_connections(state.database, state.registry)
 
 
 def _owned(visit: PageContext, source_id: str, needed: str = SOURCE_WRITE) -> OwnedSource:

@@ -5,8 +5,8 @@ from typing import Final, NamedTuple
 
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ, SOURCE_RUN
 from factbook.catalog import ref as refs
-from factbook.collection import run_now
-from factbook.collection.run_start import targets_of
+from factbook.collection import run_start
+from factbook.collection.run_start import batch_targets
 from factbook.errors import ConflictError, InputError, NotFoundError
 from factbook.http import audit
 from factbook.http.requests import Reply
@@ -72,7 +72,7 @@ async def retry(visit: PageContext) -> Reply:
     """Start a run of what was given up, and redirect to its page."""
     found, state = await detail.subject(visit), visit.state
     try:
-        run_id = await run_now.retry(
+        run_id = await run_start.retry_given_up(
             state.database,
             state.registry,
             found.id,
@@ -137,7 +137,7 @@ async def show(visit: PageContext) -> Reply:
 async def _begun(visit: PageContext, source_id: str, entity: str) -> RunRecord:
     state = visit.state
     ref = str(refs.parse(entity, kind="component")) if entity else None
-    return await run_now.run(
+    return await run_start.run_now(
         state.database,
         state.registry,
         source_id,
@@ -150,7 +150,7 @@ async def _begun(visit: PageContext, source_id: str, entity: str) -> RunRecord:
 
 
 def _given_up(visit: PageContext, batch: GivenUpBatch) -> GivenUpRow:
-    targets = targets_of(batch.work)
+    targets = batch_targets(batch.work)
     shown = list(targets)[:_MOST_PLACES] if visit.may(CATALOG_READ) else []
     return GivenUpRow(batch, sum(map(len, targets.values())), shown, len(targets) - len(shown))
 

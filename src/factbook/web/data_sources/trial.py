@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from factbook.datasources import trial
-from factbook.datasources.custom import CustomSourceDefinition
+from factbook.datasources.custom.definition import CustomSourceDefinition
 from factbook.datasources.trial import TrialResponse
 from factbook.errors import InputError
 from factbook.facts import schema
@@ -54,7 +54,7 @@ async def tried(
     if not entity:
         raise InputError("Name an entity to try it on.")
     state = visit.state
-    ref, found = await trial.tried(
+    ref, found = await trial.try_definition(
         state.database, state.registry, state.connect, definition, entity
     )
     brought = [_brought(fact, found.facts, found.reasons) for fact in definition.source.schema]

@@ -647,7 +647,7 @@ async def raw(visit: PageContext, found: EntityView) -> Reply:
     text: str = await offloaded(formats.json_text, found.entity)
     forms = [("JSON", "json", text), ("YAML", "yaml", "")]
     if len(forms[0][2]) <= _RAW:
-        forms[1] = ("YAML", "yaml", await offloaded(yaml_text.written, found.entity))
+        forms[1] = ("YAML", "yaml", await offloaded(yaml_text.write_yaml, found.entity))
     return visit.page(
         "entity-raw.html",
         **frame(found, "Raw"),
@@ -666,7 +666,7 @@ async def as_yaml(visit: PageContext, found: EntityView) -> Reply:
     """Entity as a YAML file; the largest come as JSON, which does not take seconds."""
     if len(found.shown.stored.render()) > _LARGEST_YAML:
         raise UnsupportedError("This entity is too large for YAML; take its JSON.")
-    text = await offloaded(yaml_text.written, found.entity)
+    text = await offloaded(yaml_text.write_yaml, found.entity)
     return _file(found, "yaml", text, b"application/yaml; charset=utf-8")
 
 
