@@ -26,10 +26,10 @@ _QUIET = 10.0  # seconds of pushes alone
 _COPY = """
 import sys
 from pathlib import Path
-from factbook.operations.backups import database_copy
-database_copy.copy(Path(sys.argv[1]), Path(sys.argv[2]), lambda done, all: None)
-database_copy.check(Path(sys.argv[2]))
-database_copy.to_disk(Path(sys.argv[2]))
+from factbook.operations import backups
+backups.copy_database(Path(sys.argv[1]), Path(sys.argv[2]), lambda done, all: None)
+backups.check_structure(Path(sys.argv[2]))
+backups.to_disk(Path(sys.argv[2]))
 """
 
 _VACUUM = """

@@ -5,10 +5,10 @@ import subprocess
 import sys
 
 SCRIPT = """
-from factbook.cli.output import note, say
+from factbook.cli.output import print_note, say
 for word in ("one", "two", "three"):
     say(f"answer {word}")
-    note(f"message {word}")
+    print_note(f"message {word}")
 """
 
 

@@ -7,10 +7,26 @@ _CALLS: Final = "asks by calls, whose answers msgspec checks"
 _DOCUMENTS: Final = "calls the parser of stored definitions, which has a target"
 _FILES: Final = "reads the file, whose content goes to cli.documents.parse_entity_file"
 
+_MEMBERS: Final = "is called by the parsers of checks and scorecards, which have targets"
 _PLACES: Final = "matches a cursor by a pattern"
 _TIMES: Final = "calls the parser of times, which has a target"
 
 NO_PARSERS: Final[dict[str, str]] = {
+    "checks.document_readers.read_address": _MEMBERS,
+    "checks.document_readers.read_array": _MEMBERS,
+    "checks.document_readers.read_day": _MEMBERS,
+    "checks.document_readers.read_document": _MEMBERS,
+    "checks.document_readers.read_number": _MEMBERS,
+    "checks.document_readers.read_text": _MEMBERS,
+    "checks.document_readers.read_title": _MEMBERS,
+    "checks.document_readers.read_whole_number": _MEMBERS,
+    "checks.document_readers.read_words": _MEMBERS,
+    "checks.results.check_set.parse_evaluated_check": _DOCUMENTS,
+    "checks.results.grader.read_graded_levels": _ROWS,
+    "checks.rules.checked_entity.read_document_path": "follows a parsed path",
+    "checks.rules.language.parse_moment": _TIMES,
+    "checks.takeover.tech_insights.read_fix_text": "passes a text on, or remarks that it is none",
+    "client.answers.read_refusal": "decodes JSON by msgspec, in the client",
     "api.check_parameters.parse_if_match_tags": "reads a header by a parameter, which has a target",
     "api.check_parameters.parse_owners": "reads a query by a parameter, which has a target",
     "api.endpoint.read_bearer_value": "cuts a header at its first space",
@@ -20,17 +36,11 @@ NO_PARSERS: Final[dict[str, str]] = {
     "auth.oauth.consents.decode_permissions": _ROWS,
     "auth.tokens.decode_narrowing": _ROWS,
     "catalog.store.collectable.read": _ROWS,
-    "catalog.store.membership.read_groups": _ROWS,
-    "auth.users.read_unproven": _ROWS,
     "catalog.url.parse": "is called by is_absolute, which has a target",
     "checks.rules.check_definition.parse_stored_check": _DOCUMENTS,
-    "checks.results.incremental.read_touched": _ROWS,
     "checks.definitions.validation.read_check_document": "calls parse_check, which has a target",
     "checks.definitions.validation.read_scorecard_document": "calls parse_scorecard, as above",
-    "checks.rules.check_definition.list_checks_read": "follows conditions, which are parsed",
     "checks.results.grader.decode_level": _ROWS,
-    "checks.results.state_store.read_states": _ROWS,
-    "datasources.connection_store.read_connection": _ROWS,
     "datasources.define.read_source": "calls parse_source_definition and looks connections up",
     "definitions.documents.read_definition": "calls the parser of what is defined",
     "cli.check_plans.read_check_files": _FILES,
@@ -57,7 +67,6 @@ NO_PARSERS: Final[dict[str, str]] = {
     "operations.doctor.configuration.read_settings": "calls settings.table.load_settings",
     "operations.doctor.configuration.read_key": "looks whether there is a key",
     "operations.import_snapshot.read_system_once": "calls the reader of an importer",
-    "scheduling.housekeeping.read_retention_clock": _ROWS,
     "web.checks.check_page.read": _DOCUMENTS,
     "web.checks.scorecard_list.read": _DOCUMENTS,
     "tools.changed_facts.decode_places": _PLACES,

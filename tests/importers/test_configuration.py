@@ -32,8 +32,8 @@ async def read(reading, options, show):
 IMPORTER = ImporterKind(id="acme", title="Acme", options=ImporterOptions, read=read)
 """
 USE = """
-from factbook.importers import configuration
-[one] = configuration.configured({"acme": {"default": {"every": "never"}}}, {})
+from factbook.importers import registry
+[one] = registry.configure_importers({"acme": {"default": {"every": "never"}}}, {})
 print(one.id, one.title, one.every)
 """
 
