@@ -19,11 +19,10 @@ from bench.databases import DIALECTS, Database
 from bench.findings import Findings
 from bench.processes import cpu_seconds
 from bench.run import Run
-from factbook.catalog.push_rules import Annotator, PushRules
-from factbook.catalog.sets import prepare
+from factbook.catalog.sets import Annotator, PushRules, prepare_items
 from factbook.catalog.store import stored_sets
-from factbook.catalog.store.apply import Actor
 from factbook.catalog.store.diff import Guards
+from factbook.catalog.store.stored_sets import Actor
 from factbook.checks.definitions.definition_versions import check_store
 from factbook.checks.results import incremental, publication
 from factbook.checks.rules.check_definition import parse_check
@@ -99,7 +98,7 @@ class _Checks:
     async def _without(self, ids: Sequence[int], number: int) -> None:
         """Writes with and without evaluation while there are no checks."""
         new = [_raw(one) for one in catalog.entities(_BLOCK, number, f"n{number}-")]
-        items = prepare(new, "n", _RULES).items
+        items = prepare_items(new, "n", _RULES).items
         pushes = [
             partial(self._push, f"n{turn % _BLOCK}", items[turn % _BLOCK]) for turn in range(_TURNS)
         ]
@@ -139,7 +138,7 @@ class _Checks:
         actor = Actor(_ACTOR, NOW)
         changed = msgspec.structs.replace(item, etag=f"{self._chance.random()}")
         take = Guards(take=True)
-        await stored_sets.replace(self._database, name, [changed], actor, take, kept=1)
+        await stored_sets.replace_set(self._database, name, [changed], actor, take, kept=1)
 
     async def _record(self, ids: Sequence[int], turn: int) -> None:
         """Collect facts about entities, of which one differs from those before."""
@@ -178,9 +177,9 @@ class _Checks:
         everything = catalog.entities(count)
         for start in range(0, count, _SET):
             some = [_raw(one) for one, _ in zip(everything, range(_SET), strict=False)]
-            push = prepare(some, f"set-{start}", _RULES)
+            push = prepare_items(some, f"set-{start}", _RULES)
             actor = Actor(_ACTOR, NOW)
-            await stored_sets.replace(
+            await stored_sets.replace_set(
                 self._database, f"set-{start}", push.items, actor, Guards(), kept=1
             )
         ids = [id_ for (id_,) in await self._database.all("SELECT id FROM entities ORDER BY id")]

@@ -77,7 +77,7 @@ GROWING = frozenset(
         ("audit/retention.py", "at, id"),
         ("audit/trail.py", "at DESC, id DESC"),
         ("audit/trail.py", "at, id"),
-        ("catalog/store/removed.py", "removed_at, id"),
+        ("catalog/store/revisions.py", "removed_at, id"),
         ("checks/digests/digest.py", "at, id"),
         ("checks/digests/digest.py", "c.at, c.id"),
         ("checks/digests/digest.py", "at DESC, id DESC"),

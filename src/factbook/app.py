@@ -16,8 +16,8 @@ from factbook.auth import group_roles
 from factbook.auth.encryption import find_token_key
 from factbook.auth.oauth import clients as oauth_options
 from factbook.backend import Backend
-from factbook.catalog.push_rules import PushRules
-from factbook.catalog.store import lost_rights
+from factbook.catalog import people_trust
+from factbook.catalog.sets import PushRules
 from factbook.checks.scorecards.write_trial import WriteTrial
 from factbook.clock import Clock
 from factbook.datasources.clients import Connect
@@ -220,7 +220,7 @@ async def _log_lost_rights(state: State) -> None:
     is_decided = state.settings.people_sets is not None
     tell = log.info if is_decided else log.warning
     try:
-        lost = await lost_rights.lost_rights(state.database, state.trust, domain)
+        lost = await people_trust.find_lost_rights(state.database, state.trust, domain)
     except FactbookError as error:
         log.warning("rights.unread", reason=error.message)
         return

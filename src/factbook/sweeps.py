@@ -8,7 +8,7 @@ import structlog
 from factbook.audit import retention as audit_retention
 from factbook.auth import invitations, sessions, tokens
 from factbook.auth.oauth import clients, consents
-from factbook.catalog.store import search_keys, stored_sets, trigrams
+from factbook.catalog.store import browse, index_rows, stored_sets
 from factbook.checks.results import count_store, state_store
 from factbook.checks.scorecards import scorecard_figures
 from factbook.clock import DAY, Throttle
@@ -55,7 +55,7 @@ async def sweep(
 
 async def _sweep_entities(given: Round) -> None:
     def forget(transaction: Transaction) -> list[int]:
-        gone = stored_sets.sweep(
+        gone = stored_sets.sweep_history(
             transaction,
             kept=given.settings.revisions_kept,
             revisions_before=given.before(given.settings.revision_days),
@@ -71,7 +71,7 @@ async def _sweep_entities(given: Round) -> None:
 
 
 async def _sweep_search_keys(given: Round) -> None:
-    if gone := await search_keys.sweep(given.database, given.pace):
+    if gone := await index_rows.sweep_search_keys(given.database, given.pace):
         log.info("worker.swept", search_keys=gone)
 
 
@@ -155,7 +155,7 @@ async def _record_checks(given: Round) -> None:
 
 
 async def _build_trigrams(given: Round) -> None:
-    if built := await trigrams.build(given.database):
+    if built := await browse.build_trigram_indexes(given.database):
         log.info("worker.built", indexes=built)
 
 

@@ -10,8 +10,8 @@ import pytest
 from factbook import invisible
 from factbook.catalog.sets import Prepared
 from factbook.catalog.store import stored_sets
-from factbook.catalog.store.apply import Actor
 from factbook.catalog.store.diff import Guards
+from factbook.catalog.store.stored_sets import Actor
 from factbook.datasources.source_store import source_store
 from tests.api.auditing import TOKENS
 from tests.api.defining import FACTS, SOURCES, define, item, problems, pushed
@@ -39,7 +39,7 @@ async def stored(set_id: str, ref: str, service: Service) -> None:
     document = msgspec.json.encode(entity).decode()
     item = Prepared(ref, document, "etag", None)
     actor = Actor("user:default/tester", NOON)
-    await stored_sets.replace(service.state.database, set_id, [item], actor, Guards(), kept=50)
+    await stored_sets.replace_set(service.state.database, set_id, [item], actor, Guards(), kept=50)
 
 
 async def filled(service: Service) -> None:

@@ -2,13 +2,15 @@
 
 import pytest
 
-from factbook.catalog.store import totals
+from factbook.catalog.store import entity_query
 
 
 def count_up_to(bound: int, patch: pytest.MonkeyPatch) -> None:
     """Count entities up to this bound."""
-    having = totals._HAVING.replace(f"LIMIT {totals.MORE}\n", f"LIMIT {bound + 1}\n")
-    patch.setattr(totals, "_HAVING", having)
-    patch.setattr(totals, "_WINDOW", 5 * bound)
-    patch.setattr(totals, "MORE", bound + 1)
-    patch.setattr(totals, "BOUND", bound)
+    having = entity_query._HAVING.replace(
+        f"LIMIT {entity_query.MORE_THAN_BOUND}\n", f"LIMIT {bound + 1}\n"
+    )
+    patch.setattr(entity_query, "_HAVING", having)
+    patch.setattr(entity_query, "_WINDOW", 5 * bound)
+    patch.setattr(entity_query, "MORE_THAN_BOUND", bound + 1)
+    patch.setattr(entity_query, "COUNT_BOUND", bound)

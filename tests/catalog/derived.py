@@ -4,8 +4,8 @@ import json
 from collections import Counter
 from typing import Any, NamedTuple
 
-from factbook.catalog import compliance, kinds, relations
-from factbook.catalog.search import flatten
+from factbook.catalog import kinds
+from factbook.catalog.store.conditions import flatten_document
 from factbook.storage import Database
 
 
@@ -37,14 +37,14 @@ async def verify(database: Database) -> list[StoredRow]:
     for row in entities:
         for type_, target in edges[row.id]:
             if target in both:
-                both[target].add((relations.REVERSE[type_], row.ref))
+                both[target].add((kinds.REVERSE_RELATIONS[type_], row.ref))
     for row in entities:
         assert f"{row.kind}:{row.namespace}/{row.name}" == row.ref
-        assert row.relations == relations.render(both[row.ref]), row.ref
-        own = compliance.of_document(documents[row.id]["metadata"], documents[row.id]["spec"])
-        assert row.compliance == compliance.with_relations(own, both[row.ref])
+        assert row.relations == kinds.render_relations(both[row.ref]), row.ref
+        own = kinds.compute_document_bits(documents[row.id]["metadata"], documents[row.id]["spec"])
+        assert row.compliance == kinds.replace_relation_bits(own, both[row.ref])
     assert sorted(await database.all(_SEARCH)) == sorted(
-        (*row, id_) for id_, document in documents.items() for row in flatten(document)
+        (*row, id_) for id_, document in documents.items() for row in flatten_document(document)
     )
     assert sorted(
         await database.all("SELECT source_id, type, target_ref FROM relations")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factbook.catalog.push_rules import Annotator, path_segment
+from factbook.catalog.sets import Annotator, quote_ref
 
 ANNOTATOR = Annotator("widget", "example.com")
 SET = "example.com/entity-set"
@@ -57,7 +57,7 @@ def test_an_entity_outside_any_set_loses_the_annotation_of_one() -> None:
 @pytest.mark.spec("annotations.ref-is-one-encoded-segment")
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_a_reference_is_one_segment_that_decodes_to_itself(ref: str) -> None:
-    segment = path_segment(ref)
+    segment = quote_ref(ref)
     assert unquote(segment) == ref
     assert segment == quote(ref, safe="")
     assert "/" not in segment

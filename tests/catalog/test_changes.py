@@ -2,13 +2,13 @@
 
 import pytest
 
-from factbook.catalog.store import changes
+from factbook.catalog.store import revisions
 from factbook.errors import NotFoundError
 from tests.service import Service, component
 
 
 async def found(service: Service, number: int) -> dict[str, str]:
-    page = await changes.page(service.state.database, "all", number, "", 100)
+    page = await revisions.page_changes(service.state.database, "all", number, "", 100)
     return {each.ref.rpartition("/")[2]: each.kind for each in page.items}
 
 
@@ -25,7 +25,7 @@ async def test_documents_are_those_before_and_after_that_revision(service: Servi
     for type_ in ("one", "two", "three"):
         await service.push("all", component("a", type=type_))
     for number, before, after in ((2, "one", "two"), (3, "two", "three")):
-        page = await changes.page(service.state.database, "all", number, "", 10)
+        page = await revisions.page_changes(service.state.database, "all", number, "", 10)
         [item] = page.items
         assert f'"type":"{before}"' in str(item.before)
         assert f'"type":"{after}"' in str(item.after)
@@ -41,7 +41,7 @@ async def test_pages_hold_each_entity_once(service: Service) -> None:
     await service.push("all", *(component(f"c{n}") for n in range(7)))
     seen, after = [], ""
     while True:
-        page = await changes.page(service.state.database, "all", 1, after, 3)
+        page = await revisions.page_changes(service.state.database, "all", 1, after, 3)
         seen += [each.ref for each in page.items]
         after = seen[-1]
         if not page.more:
@@ -55,4 +55,4 @@ async def test_a_revision_that_is_not_kept_is_not_found(
     await service.push("all", component("a"))
     for name, number in (("none", 1), ("all", 2), ("all", 0)):
         with subtests.test(name=name, number=number), pytest.raises(NotFoundError):
-            await changes.page(service.state.database, name, number, "", 10)
+            await revisions.page_changes(service.state.database, name, number, "", 10)

@@ -7,11 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from factbook.catalog.push_rules import Annotator, PushRules
-from factbook.catalog.sets import prepare, prepare_one
-from factbook.catalog.store import relation_renderer, stored_sets
-from factbook.catalog.store.apply import Actor
+from factbook.catalog.sets import Annotator, PushRules, prepare_item, prepare_items
+from factbook.catalog.store import index_rows, stored_sets
 from factbook.catalog.store.diff import Guards
+from factbook.catalog.store.stored_sets import Actor
 from factbook.errors import ConflictError, NotFoundError
 from factbook.storage import Database
 from tests.catalog.derived import order, verify
@@ -64,10 +63,10 @@ class Walk:
         name = self.chance.choice(SETS)
         everything = [(kind, letter) for kind in KINDS for letter in "abcd"]
         chosen = self.chance.sample(everything, self.chance.randint(0, 12))
-        push = prepare([self.entity(*one) for one in chosen], name, RULES)
+        push = prepare_items([self.entity(*one) for one in chosen], name, RULES)
         guards = self.chance.choice([TAKE, TAKE, Guards()])
         dry_run = self.chance.random() < 0.1
-        outcome = await stored_sets.replace(
+        outcome = await stored_sets.replace_set(
             self.database, name, push.items, actor, guards, kept=20, dry_run=dry_run
         )
         if outcome.written is not None:
@@ -75,10 +74,12 @@ class Walk:
 
     async def put(self, actor: Actor) -> None:
         name = self.chance.choice([*SETS, None])
-        [item] = prepare_one(
+        [item] = prepare_item(
             self.entity(self.chance.choice(KINDS), self.chance.choice("abcd")), name, RULES
         ).items
-        outcome = await stored_sets.put_one(self.database, name, item, actor, TAKE, RULES, kept=20)
+        outcome = await stored_sets.put_entity(
+            self.database, name, item, actor, TAKE, RULES, kept=20
+        )
         assert outcome.written is not None
         content = self.sets[name] | {item.ref: item.etag}
         self.wrote(name, content, outcome.written.items)
@@ -87,13 +88,13 @@ class Walk:
         held = sorted(ref for content in self.sets.values() for ref in content)
         if held:
             ref = self.chance.choice(held)
-            assert await stored_sets.remove_one(self.database, self.uids[ref], actor, kept=20)
+            assert await stored_sets.remove_entity(self.database, self.uids[ref], actor, kept=20)
             for content in self.sets.values():
                 content.pop(ref, None)
 
     async def restore(self, actor: Actor) -> None:
         name, number = self.chance.choice([*self.history, ("one", 1)])
-        push, outcome = await stored_sets.restore(
+        push, outcome = await stored_sets.restore_revision(
             self.database, name, number, actor, TAKE, RULES, kept=20
         )
         content = {item.ref: item.etag for item in push.items}
@@ -138,7 +139,7 @@ async def test_after_random_pushes_everything_derived_equals_a_rebuild(
     database: Database, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if seed % 2:  # as if every entity had very many relations
-        monkeypatch.setattr(relation_renderer, "LARGE", 0)
+        monkeypatch.setattr(index_rows, "LARGE_ENTITY", 0)
     walk = Walk(database, seed)
     for now in range(STEPS):
         await walk.step(now)

@@ -8,8 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from factbook.catalog.store.conditions import Has
-from factbook.catalog.store.entity_query import Query
-from factbook.catalog.store.sort_order import Place, SortField
+from factbook.catalog.store.entity_query import Place, Query, SortField
 from tests.service import Service, component
 
 ENTITIES = 3_000

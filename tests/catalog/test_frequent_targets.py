@@ -3,10 +3,9 @@
 import pytest
 from msgspec.structs import replace
 
-from factbook.catalog.store import entity_query, frequent_targets
+from factbook.catalog.store import entity_query
 from factbook.catalog.store.conditions import AllOf, Condition, Related
-from factbook.catalog.store.entity_query import Query
-from factbook.catalog.store.sort_order import SortField
+from factbook.catalog.store.entity_query import Query, SortField
 from tests.service import Service, component
 
 ORDERS = {
@@ -28,7 +27,7 @@ async def test_pages_are_the_same_however_many_entities_have_the_targets(
     service.time.advance(1_000)
     await service.push("more", *items[40:])
     database = service.state.database
-    found = await frequent_targets.related(database, "ownedBy", OWNERS)
+    found = await entity_query.build_related_condition(database, "ownedBy", OWNERS)
     for order in ORDERS:
         with subtests.test(order=order):
             near, listed = [
@@ -41,4 +40,4 @@ async def test_pages_are_the_same_however_many_entities_have_the_targets(
 
 async def _refs(service: Service, condition: Condition, order: str) -> list[str]:
     query = replace(ORDERS[order], condition=AllOf([condition]))
-    return (await entity_query.page_of(service.state.database, query, "e.ref", str)).items
+    return (await entity_query.query_page_of(service.state.database, query, "e.ref", str)).items

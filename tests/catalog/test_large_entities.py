@@ -7,11 +7,17 @@ import msgspec
 import pytest
 
 from factbook.catalog import piecewise
-from factbook.catalog.push_rules import Annotator, EntityLimits, PushRules
-from factbook.catalog.sets import Prepared, prepare, prepare_one
-from factbook.catalog.store import by_ref, stored_sets
-from factbook.catalog.store.apply import Actor
+from factbook.catalog.sets import (
+    Annotator,
+    EntityLimits,
+    Prepared,
+    PushRules,
+    prepare_item,
+    prepare_items,
+)
+from factbook.catalog.store import stored_entities, stored_sets
 from factbook.catalog.store.diff import Guards
+from factbook.catalog.store.stored_sets import Actor
 from factbook.storage import Database
 from tests.catalog.counted import CountedWrite
 from tests.service import NOON, component
@@ -33,30 +39,30 @@ class Catalog:
         self.write = CountedWrite(database)
 
     async def put(self, entity: dict[str, Any]) -> None:
-        [item] = prepare_one(msgspec.Raw(json.dumps(entity).encode()), None, RULES).items
+        [item] = prepare_item(msgspec.Raw(json.dumps(entity).encode()), None, RULES).items
         await self._put(item)
 
     async def _put(self, item: Prepared) -> None:
         actor = Actor("user:default/tester", NOON)
-        await stored_sets.put_one(
+        await stored_sets.put_entity(
             self.database, None, item, actor, Guards(), RULES, kept=5, write=self.write
         )
 
     async def replace(self, entities: list[dict[str, Any]]) -> None:
         raw = [msgspec.Raw(json.dumps(entity).encode()) for entity in entities]
-        items, actor = prepare(raw, "set", RULES).items, Actor("user:default/tester", NOON)
-        await stored_sets.replace(
+        items, actor = prepare_items(raw, "set", RULES).items, Actor("user:default/tester", NOON)
+        await stored_sets.replace_set(
             self.database, "set", items, actor, Guards(), kept=5, write=self.write
         )
 
     async def remove(self, ref: str) -> None:
-        found = await by_ref.entity(self.database, ref)
+        found = await stored_entities.read_entity(self.database, ref)
         assert found is not None
         actor = Actor("user:default/tester", NOON)
-        await stored_sets.remove_one(self.database, found.uid, actor, kept=5, write=self.write)
+        await stored_sets.remove_entity(self.database, found.uid, actor, kept=5, write=self.write)
 
     async def relations(self, ref: str) -> list[tuple[str, str]]:
-        found = await by_ref.entity(self.database, ref)
+        found = await stored_entities.read_entity(self.database, ref)
         assert found is not None
         return [(each["type"], each["targetRef"]) for each in json.loads(found.relations)]
 
@@ -175,7 +181,7 @@ async def test_no_call_of_the_database_takes_more_rows_than_a_piece(
     assert len(await catalog.relations(HUB)) == len(wanted) + 1
     await catalog.remove(HUB)
     assert max(catalog.write.most.values()) <= piece
-    assert await by_ref.entity(catalog.database, HUB) is None
+    assert await stored_entities.read_entity(catalog.database, HUB) is None
 
 
 @pytest.mark.slow

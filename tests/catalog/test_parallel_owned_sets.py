@@ -9,12 +9,10 @@ import msgspec
 import pytest
 
 from factbook.catalog.people_trust import PeopleTrust
-from factbook.catalog.sets import prepare
+from factbook.catalog.sets import prepare_items
 from factbook.catalog.store import stored_sets
-from factbook.catalog.store.apply import Actor
 from factbook.catalog.store.diff import Guards
-from factbook.catalog.store.owned_set import OwnedSet
-from factbook.catalog.store.stored_sets import PushResult
+from factbook.catalog.store.stored_sets import Actor, OwnedSet, PushResult
 from factbook.errors import NotAllowedError
 from factbook.storage import Database
 from tests.catalog.test_parallel_pushes import END, RULES, Push, put, replace
@@ -49,21 +47,23 @@ async def push_ours(
     Of the same names another type changes no relation, so that nothing of the group is written.
     """
     raw = [msgspec.Raw(json.dumps(component(name, type=type)).encode()) for name in names]
-    items = prepare(raw, "ours", RULES).items
+    items = prepare_items(raw, "ours", RULES).items
     owned = OwnedSet("ours", KIM, PeopleTrust(("*",)))
     guards, actor = Guards(owned=owned), Actor(KIM, NOON)
-    return await stored_sets.replace(database, "ours", items, actor, guards, kept=5, write=write)
+    return await stored_sets.replace_set(
+        database, "ours", items, actor, guards, kept=5, write=write
+    )
 
 
 async def names_of(database: Database, name: str) -> set[str]:
     """The names of the entities in a set."""
-    content = await stored_sets.page(database, name, 10)
+    content = await stored_sets.page_content(database, name, 10)
     return {one.ref.rpartition("/")[2] for one in content.items}
 
 
 async def types_of(database: Database, name: str) -> set[str]:
     """The types of the entities in a set."""
-    content = await stored_sets.page(database, name, 10)
+    content = await stored_sets.page_content(database, name, 10)
     return {json.loads(one.document)["spec"]["type"] for one in content.items}
 
 

@@ -9,12 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from factbook.catalog.push_rules import Annotator, PushRules
-from factbook.catalog.sets import prepare, prepare_one
-from factbook.catalog.store import by_ref, stored_sets
-from factbook.catalog.store.apply import Actor
+from factbook.catalog.sets import Annotator, PushRules, prepare_item, prepare_items
+from factbook.catalog.store import stored_entities, stored_sets
 from factbook.catalog.store.diff import Guards
-from factbook.catalog.store.stored_sets import PushResult
+from factbook.catalog.store.stored_sets import Actor, PushResult
 from factbook.errors import ConflictError, UnavailableError
 from factbook.storage import Database, Transaction
 from factbook.storage.database_url import open_database
@@ -87,17 +85,17 @@ async def replace(
     database: Database, name: str, *entities: dict[str, Any], take: bool = False, write: Any = None
 ) -> PushResult:
     raw = [msgspec.Raw(json.dumps(entity).encode()) for entity in entities]
-    items = prepare(raw, name, RULES).items
+    items = prepare_items(raw, name, RULES).items
     guards = Guards(take=take)
-    return await stored_sets.replace(database, name, items, ACTOR, guards, kept=5, write=write)
+    return await stored_sets.replace_set(database, name, items, ACTOR, guards, kept=5, write=write)
 
 
 async def put(
     database: Database, name: str | None, entity: dict[str, Any], write: Any = None
 ) -> PushResult:
-    [item] = prepare_one(msgspec.Raw(json.dumps(entity).encode()), name, RULES).items
+    [item] = prepare_item(msgspec.Raw(json.dumps(entity).encode()), name, RULES).items
     guards = Guards()
-    return await stored_sets.put_one(
+    return await stored_sets.put_entity(
         database, name, item, ACTOR, guards, RULES, kept=5, write=write
     )
 
@@ -108,14 +106,14 @@ def of(name: str, *targets: str, **spec: Any) -> dict[str, Any]:
 
 
 async def uid(database: Database, name: str) -> str:
-    found = await by_ref.entity(database, f"component:default/{name}")
+    found = await stored_entities.read_entity(database, f"component:default/{name}")
     assert found is not None
     return found.uid
 
 
 async def met(database: Database, name: str) -> set[str]:
     """What a component depends on, marked by >, and what depends on it, marked by <."""
-    found = await by_ref.entity(database, f"component:default/{name}")
+    found = await stored_entities.read_entity(database, f"component:default/{name}")
     assert found is not None
     marks = {"dependsOn": ">", "dependencyOf": "<"}
     return {
@@ -134,9 +132,9 @@ async def test_a_push_waits_for_none_of_another_set(
     await first.reach(replace(first.database, "one", of("a") | {"metadata": {"name": "a"} | new}))
     await replace(other, "two", of("b") | {"metadata": {"name": "b"} | new})
     await put(other, None, of("c", "b"))
-    assert await stored_sets.remove_one(other, await uid(other, "c"), ACTOR, kept=5)
+    assert await stored_sets.remove_entity(other, await uid(other, "c"), ACTOR, kept=5)
     await first.end()
-    assert {one.id for one in await stored_sets.summaries(other)} == {"one", "two"}
+    assert {one.id for one in await stored_sets.list_sets(other)} == {"one", "two"}
     ids = await other.all("SELECT id FROM entities UNION ALL SELECT id FROM removed_entities")
     assert len(set(ids)) == 3
 
@@ -236,7 +234,7 @@ async def test_of_two_sets_that_add_one_reference_the_second_is_refused_when_the
     assert refused.value.details["conflicts"] == [
         {"entityRef": f"component:default/{name}", "owner": "one"} for name in "az"
     ]
-    assert await by_ref.entity(other, "component:default/b") is None
+    assert await stored_entities.read_entity(other, "component:default/b") is None
 
 
 async def test_a_reference_that_another_push_adds_and_does_not_keep_is_free(
@@ -267,7 +265,7 @@ async def test_an_entity_is_taken_from_a_set_only_between_two_of_its_pushes(
     taking = asyncio.ensure_future(replace(other, "two", of("a", "d"), take=True))
     assert (await first.end()).written.revision == 2
     assert (await taking).plan.changes["added"] == 1
-    assert [one[:3] for one in await stored_sets.summaries(other)] == [("one", 1, 3), ("two", 1, 1)]
+    assert [one[:3] for one in await stored_sets.list_sets(other)] == [("one", 1, 3), ("two", 1, 1)]
     assert await met(other, "a") == {">d"}
 
 
@@ -278,7 +276,7 @@ async def test_an_entity_that_others_added_and_removed_meanwhile_keeps_its_id(
     await first.reach(replace(first.database, "one", of("a")))
     await put(other, None, of("a"))
     known = await uid(other, "a")
-    assert await stored_sets.remove_one(other, known, ACTOR, kept=5)
+    assert await stored_sets.remove_entity(other, known, ACTOR, kept=5)
     await first.end()
     assert await uid(other, "a") == known
 

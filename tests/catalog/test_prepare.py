@@ -6,8 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from factbook.catalog.push_rules import Annotator, PushRules
-from factbook.catalog.sets import PreparedPush, decode_body, prepare
+from factbook.catalog.sets import Annotator, PreparedPush, PushRules, decode_body, prepare_items
 from factbook.errors import InputError, InvalidItemsError, PayloadTooLargeError
 from tests.service import component, resource
 
@@ -15,7 +14,7 @@ RULES = PushRules(Annotator("factbook", "factbook"))
 
 
 def prepared(*items: Any, rules: PushRules = RULES) -> PreparedPush:
-    return prepare([msgspec.Raw(json.dumps(item).encode()) for item in items], "first", rules)
+    return prepare_items([msgspec.Raw(json.dumps(item).encode()) for item in items], "first", rules)
 
 
 def problems(*items: Any, rules: PushRules = RULES) -> dict[str, str]:
@@ -33,7 +32,7 @@ def test_a_body_that_is_no_object_with_items_is_refused(subtests: pytest.Subtest
     ]  # fmt: skip
     for body in bodies:
         with subtests.test(body=body), pytest.raises(InputError):
-            prepare(decode_body(body, RULES), "first", RULES)
+            prepare_items(decode_body(body, RULES), "first", RULES)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +40,9 @@ def test_a_body_that_is_no_object_with_items_is_refused(subtests: pytest.Subtest
 )
 def test_an_item_that_no_json_reader_takes_is_refused_by_its_position(text: bytes) -> None:
     with pytest.raises(InvalidItemsError) as caught:
-        prepare([msgspec.Raw(json.dumps(component("a")).encode()), msgspec.Raw(text)], "s", RULES)
+        prepare_items(
+            [msgspec.Raw(json.dumps(component("a")).encode()), msgspec.Raw(text)], "s", RULES
+        )
     assert [problem["path"] for problem in caught.value.details["problems"]] == ["items[1]"]
 
 

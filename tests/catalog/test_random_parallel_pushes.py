@@ -10,11 +10,10 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from factbook.catalog.push_rules import Annotator, PushRules
-from factbook.catalog.sets import Prepared, prepare
+from factbook.catalog.sets import Annotator, Prepared, PushRules, prepare_items
 from factbook.catalog.store import stored_sets
-from factbook.catalog.store.apply import Actor
 from factbook.catalog.store.diff import Guards
+from factbook.catalog.store.stored_sets import Actor
 from factbook.errors import ConflictError, UnavailableError
 from factbook.storage import Database
 from factbook.storage.database_url import open_database
@@ -52,7 +51,7 @@ class Person:
         items = self._prepared(name, names)
         guards = Guards(take=take)
         try:
-            result = await stored_sets.replace(
+            result = await stored_sets.replace_set(
                 self._database, name, items, ACTOR, guards, kept=1_000
             )
         except ConflictError:
@@ -78,14 +77,14 @@ class Person:
             taken = self._chance.random() < 0.6
             return await self.replace(name, [f"s0-{one}" for one in chosen], take=taken)
         ref = f"component:default/s0-{self._chance.randrange(NAMES)}"
-        found = await stored_sets.item_by_ref(self._database, ref)
+        found = await stored_sets.read_item_by_ref(self._database, ref)
         if found is not None:
-            await stored_sets.remove_one(self._database, found.uid, ACTOR, kept=1_000)
+            await stored_sets.remove_entity(self._database, found.uid, ACTOR, kept=1_000)
         return None
 
     def _prepared(self, name: str, names: Sequence[str]) -> list[Prepared]:
         raw = [msgspec.Raw(msgspec.json.encode(self._entity(one))) for one in names]
-        return list(prepare(raw, name, RULES).items)
+        return list(prepare_items(raw, name, RULES).items)
 
     def _entity(self, name: str) -> dict[str, Any]:
         chance = self._chance

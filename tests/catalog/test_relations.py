@@ -7,8 +7,13 @@ from typing import Any
 
 import pytest
 
-from factbook.catalog.kinds import RELATIONS, derive_relations, former_relations
-from factbook.catalog.relations import REVERSE, render
+from factbook.catalog.kinds import (
+    RELATIONS,
+    REVERSE_RELATIONS,
+    derive_relations,
+    former_relations,
+    render_relations,
+)
 
 TABLE: list[tuple[str, dict[str, Any], tuple[str, str]]] = [
     ("component", {"owner": "a"}, ("ownedBy", "group:default/a")),
@@ -38,8 +43,10 @@ def test_each_field_states_its_relation(subtests: pytest.Subtests) -> None:
 
 def test_every_relation_has_a_reverse_that_leads_back() -> None:
     stated = {field.type for fields in RELATIONS.values() for field in fields}
-    assert stated <= set(REVERSE)
-    assert all(REVERSE[reverse] == forward for forward, reverse in REVERSE.items())
+    assert stated <= set(REVERSE_RELATIONS)
+    assert all(
+        REVERSE_RELATIONS[reverse] == forward for forward, reverse in REVERSE_RELATIONS.items()
+    )
 
 
 def test_a_short_reference_is_in_the_entitys_own_namespace() -> None:
@@ -126,7 +133,7 @@ def test_unknown_kinds_state_nothing() -> None:
 
 def test_relations_are_shown_once_each_and_sorted() -> None:
     shown = json.loads(
-        render([("partOf", "b"), ("dependsOn", "z"), ("partOf", "a"), ("partOf", "b")])
+        render_relations([("partOf", "b"), ("dependsOn", "z"), ("partOf", "a"), ("partOf", "b")])
     )
     assert [(item["type"], item["targetRef"]) for item in shown] == [
         ("dependsOn", "z"),

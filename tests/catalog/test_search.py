@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factbook.catalog import search
-from factbook.catalog.search import EXISTS, MAX_LENGTH, text
+from factbook.catalog.store import conditions
+from factbook.catalog.store.conditions import EXISTS_VALUE, MAX_VALUE_LENGTH, make_search_text
 from tests.soak import examples
 
 
 def flatten(document: dict[str, Any]) -> set[tuple[str, str]]:
-    return {(key, value) for key, value, _ in search.flatten(document)}
+    return {(key, value) for key, value, _ in conditions.flatten_document(document)}
 
 
 JSON = st.recursive(
@@ -73,29 +73,29 @@ def test_scalars_are_indexed_as_text(subtests: pytest.Subtests) -> None:
         (3, "3"),
         (3.0, "3"),
         (0.5, "0.5"),
-        (None, EXISTS),
-        ("x" * MAX_LENGTH, "x" * MAX_LENGTH),
-        ("x" * (MAX_LENGTH + 1), EXISTS),
-        (10**MAX_LENGTH, EXISTS),
+        (None, EXISTS_VALUE),
+        ("x" * MAX_VALUE_LENGTH, "x" * MAX_VALUE_LENGTH),
+        ("x" * (MAX_VALUE_LENGTH + 1), EXISTS_VALUE),
+        (10**MAX_VALUE_LENGTH, EXISTS_VALUE),
         ("nul\0inside", "nulinside"),
     ]
     for value, indexed in cases:
         with subtests.test(value=value):
-            assert text(value) == indexed
+            assert make_search_text(value) == indexed
 
 
 def test_keys_too_long_to_index_are_left_out() -> None:
-    assert flatten({"spec": {"k" * 300: "v", "list": ["x" * 300]}}) == {("spec.list", EXISTS)}
+    assert flatten({"spec": {"k" * 300: "v", "list": ["x" * 300]}}) == {("spec.list", EXISTS_VALUE)}
 
 
 @pytest.mark.slow
 @examples(20)
 @given(st.dictionaries(st.text(max_size=100), JSON))
 def test_whatever_json_says_fits_the_index_of_both_databases(document: dict[str, Any]) -> None:
-    for key, value, written in search.flatten(document):
+    for key, value, written in conditions.flatten_document(document):
         assert "\0" not in key + value + written
         assert written.lower() in ("", value)
-        assert len(key) <= MAX_LENGTH
+        assert len(key) <= MAX_VALUE_LENGTH
         # A row of PostgreSQL's index holds some 2,700 bytes.
         assert len(value.encode()) <= 1_600
         assert key == key.lower()

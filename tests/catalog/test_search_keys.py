@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from factbook.catalog.store import search_keys
+from factbook.catalog.store import index_rows
 from factbook.clock import Throttle
 from factbook.storage import Database, Transaction
 from factbook.storage.database_url import open_database
@@ -44,11 +44,11 @@ async def test_keys_that_no_entity_has_are_forgotten_and_the_others_kept(service
         await service.push("many", component("many", **spec))
     assert len(await stored(database)) >= KEYS
     # Those of the last push are in use.
-    assert await search_keys.sweep(database, Throttle()) == KEYS // 2
+    assert await index_rows.sweep_search_keys(database, Throttle()) == KEYS // 2
     await service.http.delete(f"{PUSH}/sets/many")
-    assert await search_keys.sweep(database, Throttle()) >= KEYS // 2
+    assert await index_rows.sweep_search_keys(database, Throttle()) >= KEYS // 2
     assert await stored(database) == before
-    assert await search_keys.sweep(database, Throttle()) == 0
+    assert await index_rows.sweep_search_keys(database, Throttle()) == 0
     assert await with_key(service, "used") == ["web"]
     await service.push("many", component("many", **{"key-0-7": "x"}))
     assert await with_key(service, "key-0-7") == ["many"]
@@ -90,7 +90,7 @@ Two = tuple[Service, Database]
 async def test_a_key_that_is_used_again_after_it_was_looked_at_is_kept(two: Two) -> None:
     service, other = two
     watched = Watched(other, hold=True)
-    sweep = asyncio.create_task(search_keys.sweep(watched, Throttle()))
+    sweep = asyncio.create_task(index_rows.sweep_search_keys(watched, Throttle()))
     await watched.asked.wait()
     await service.push("all", component("web", rare="y"))
     watched.go.set()
@@ -122,7 +122,7 @@ async def test_a_key_that_a_push_under_way_has_found_is_kept(
     push = asyncio.create_task(service.push("all", component("web", rare="y")))
     await asyncio.to_thread(found.wait, 30)
     watched = Watched(other, hold=False)
-    sweep = asyncio.create_task(search_keys.sweep(watched, Throttle()))
+    sweep = asyncio.create_task(index_rows.sweep_search_keys(watched, Throttle()))
     await watched.asked.wait()
     if database.dialect == "postgresql":
         await until_it_waits(other, sweep)

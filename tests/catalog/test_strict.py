@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from factbook.catalog import strict
-from factbook.catalog.strict_kinds import SCHEMAS
+from factbook.catalog.strict import SCHEMAS
 
 SPECS: dict[tuple[str, str], dict[str, Any]] = {
     ("Component", ""): {"type": "x", "lifecycle": "x", "owner": "x"},
@@ -53,7 +53,7 @@ def entity(kind: str, type_: str = "", **spec: Any) -> dict[str, Any]:
 
 
 def paths(value: Any) -> list[str]:
-    return sorted(path for path, _ in strict.problems(value))
+    return sorted(path for path, _ in strict.find_strict_problems(value))
 
 
 def test_every_known_kind_is_among_these() -> None:

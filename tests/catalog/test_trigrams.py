@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from factbook.catalog.store import trigrams
+from factbook.catalog.store import browse
 from factbook.catalog.store.conditions import AllOf, Contains
 from factbook.storage import Database
 from factbook.storage.database import Transaction
@@ -56,7 +56,7 @@ async def is_offered(database: Database) -> bool:
 
 async def indexed(database: Database) -> None:
     """Make the indexes, or on a server without the extension others of their names."""
-    if database.dialect != "postgresql" or await trigrams.build(database, least=1):
+    if database.dialect != "postgresql" or await browse.build_trigram_indexes(database, least=1):
         return
     keys = await database.all(
         "SELECT id FROM search_keys WHERE key IN LIST(?)", (list(FIELDS[1:]),)
@@ -104,10 +104,10 @@ async def test_a_text_of_few_is_looked_up_and_one_of_many_is_not(service: Servic
     await service.push("all", *items)
     database = service.state.database
     few, many = (AllOf([Contains(FIELDS, text)]) for text in ("payment", "ledger"))
-    assert await trigrams.looked_up(database, few) == few
+    assert await browse.look_up_text(database, few) == few
     await indexed(database)
-    match await trigrams.looked_up(database, few):
-        case AllOf([trigrams.Among(ids)]):
+    match await browse.look_up_text(database, few):
+        case AllOf([browse.Among(ids)]):
             assert len(ids) == 2
         case other:
             pytest.fail(f"not looked up: {other}")
@@ -117,21 +117,21 @@ async def test_a_text_of_few_is_looked_up_and_one_of_many_is_not(service: Servic
         Contains([], "payment"),
     ]
     for same in (many, *(AllOf([one]) for one in others)):
-        assert await trigrams.looked_up(database, same) == same
+        assert await browse.look_up_text(database, same) == same
 
 
 async def test_indexes_are_made_where_the_extension_can_be_had(service: Service) -> None:
     database = service.state.database
     item = {"apiVersion": "v1", "kind": "API", "metadata": {"name": "one"}}
-    assert await trigrams.build(database, least=1) == []
+    assert await browse.build_trigram_indexes(database, least=1) == []
     await service.push("all", item)
     both = ["entities_ref_trgm", "search_texts_trgm"] if await is_offered(database) else []
-    assert await trigrams.build(database) == []
-    assert await trigrams.build(database, least=1) == both[:1]
+    assert await browse.build_trigram_indexes(database) == []
+    assert await browse.build_trigram_indexes(database, least=1) == both[:1]
     titled = {**item, "metadata": {"name": "two", "title": "A ledger"}}
     await service.push("others", titled)
     found = await page(service, fullTextFilterTerm="ledge")
     assert found["totalItems"] == 1  # before the index has titles
-    assert await trigrams.build(database, least=1) == both[1:]
-    assert await trigrams.build(database, least=1) == []
+    assert await browse.build_trigram_indexes(database, least=1) == both[1:]
+    assert await browse.build_trigram_indexes(database, least=1) == []
     assert (await page(service, fullTextFilterTerm="ledge"))["totalItems"] == 1

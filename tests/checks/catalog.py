@@ -6,11 +6,10 @@ from typing import Any
 
 import msgspec
 
-from factbook.catalog.push_rules import Annotator, PushRules
-from factbook.catalog.sets import prepare
-from factbook.catalog.store import collectable, stored_sets
-from factbook.catalog.store.apply import Actor
+from factbook.catalog.sets import Annotator, PushRules, prepare_items
+from factbook.catalog.store import stored_entities, stored_sets
 from factbook.catalog.store.diff import Guards
+from factbook.catalog.store.stored_sets import Actor
 from factbook.checks.definitions.definition_versions import check_store
 from factbook.checks.results import incremental, publication
 from factbook.facts import store
@@ -54,15 +53,15 @@ class CheckedCatalog:
             )
             for name, owner in owners.items()
         ]
-        push = prepare(items, "all", _RULES)
+        push = prepare_items(items, "all", _RULES)
         actor = Actor(ACTOR, self.time())
-        await stored_sets.replace(self.database, "all", push.items, actor, Guards(), kept=5)
+        await stored_sets.replace_set(self.database, "all", push.items, actor, Guards(), kept=5)
 
     async def record(
         self, name: str, reasons: Mapping[str, str] | None = None, /, **values: object
     ) -> None:
         """Collect facts about a component."""
-        entity_id = await collectable.id_of(self.database, f"component:default/{name}")
+        entity_id = await stored_entities.read_entity_id(self.database, f"component:default/{name}")
         assert entity_id is not None
         seen = [Observation(entity_id, values, reasons or {})]
         await self.database.write(lambda tx: store.record_facts(tx, HOST, seen, self.time()))

@@ -7,11 +7,10 @@ from typing import Any
 
 import msgspec
 
-from factbook.catalog.push_rules import Annotator, PushRules
-from factbook.catalog.sets import prepare
+from factbook.catalog.sets import Annotator, PushRules, prepare_items
 from factbook.catalog.store import stored_sets
-from factbook.catalog.store.apply import Actor
 from factbook.catalog.store.diff import Guards
+from factbook.catalog.store.stored_sets import Actor
 from factbook.checks.definitions import definition_writes
 from factbook.checks.definitions.definition_versions import check_store
 from factbook.checks.results import evaluator, incremental, publication
@@ -85,27 +84,27 @@ class CheckWriter:
         name = self.chance.choice(SETS)
         own = NAMES[SETS.index(name) :: len(SETS)] if self.apart else NAMES
         names = self.chance.sample(own, self.chance.randint(0, min(5, len(own))))
-        items = prepare([self._entity(one) for one in names], name, RULES).items
+        items = prepare_items([self._entity(one) for one in names], name, RULES).items
         guards = Guards(take=self.chance.random() < 0.7)
         actor = Actor("user:default/tester", self.time())
-        await stored_sets.replace(self.database, name, items, actor, guards, kept=5)
+        await stored_sets.replace_set(self.database, name, items, actor, guards, kept=5)
 
     async def push_people(self) -> None:
         """Let owners come and go."""
         people = self.chance.sample(PEOPLE, self.chance.randint(0, len(PEOPLE)))
         documents = [_person(*one.split()) for one in people]
-        items = prepare(documents, "people", RULES).items
+        items = prepare_items(documents, "people", RULES).items
         actor = Actor("user:default/tester", self.time())
-        await stored_sets.replace(self.database, "people", items, actor, Guards(), kept=5)
+        await stored_sets.replace_set(self.database, "people", items, actor, Guards(), kept=5)
 
     async def remove(self) -> None:
         """Remove one entity."""
         found = await self._refs()
         if found:
-            item = await stored_sets.item_by_ref(self.database, self.chance.choice(found))
+            item = await stored_sets.read_item_by_ref(self.database, self.chance.choice(found))
             actor = Actor("user:default/tester", self.time())
             if item is not None:
-                await stored_sets.remove_one(self.database, item.uid, actor, kept=5)
+                await stored_sets.remove_entity(self.database, item.uid, actor, kept=5)
 
     async def record(self) -> None:
         """Collect facts about some entities, with reasons and failures."""

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
-from factbook.catalog.push_rules import Annotator, PushRules
-from factbook.catalog.sets import Prepared, prepare
+from factbook.catalog.sets import Annotator, Prepared, PushRules, prepare_items
 from factbook.catalog.store import stored_sets
-from factbook.catalog.store.apply import Actor
 from factbook.catalog.store.diff import Guards
+from factbook.catalog.store.stored_sets import Actor
 from factbook.checks.scorecards.write_trial import ResultDifference, WriteTrial
 from factbook.storage import Database, Transaction, Write, before_commit
 from tests.checks.catalog import ACTOR, CheckedCatalog, a_check, leaf
@@ -45,7 +44,7 @@ def people(*refs: str, external_id: str = "") -> Sequence[Prepared]:
         entity = {"kind": kind, "metadata": metadata, "spec": spec}
         document = {"apiVersion": "backstage.io/v1alpha1", **entity}
         found.append(msgspec.Raw(msgspec.json.encode(document)))
-    return prepare(found, "people", RULES).items
+    return prepare_items(found, "people", RULES).items
 
 
 async def push(
@@ -56,7 +55,7 @@ async def push(
 ) -> None:
     """Make these the people, and nobody else."""
     actor, wanted = Actor(ACTOR, NOON), people(*refs, external_id=external_id)
-    await stored_sets.replace(database, "people", wanted, actor, Guards(), kept=5, write=write)
+    await stored_sets.replace_set(database, "people", wanted, actor, Guards(), kept=5, write=write)
 
 
 async def passing(catalog: CheckedCatalog) -> dict[str, list[str]]:

@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 
-from factbook.catalog.store import collectable
+from factbook.catalog.store import stored_entities
 from factbook.checks import state
 from factbook.checks.definitions.definition_versions import check_store
 from factbook.checks.results import count_store, evaluator, publication, result_queries, state_store
@@ -53,7 +53,7 @@ async def history(
     catalog: CheckedCatalog, name: str, check_id: str = "on", **place: tuple[int, int]
 ) -> list[Change]:
     """The changes of a result, newest first."""
-    entity_id = await collectable.id_of(catalog.database, f"component:default/{name}")
+    entity_id = await stored_entities.read_entity_id(catalog.database, f"component:default/{name}")
     assert entity_id is not None
     return await state_store.list_entity_changes(catalog.database, entity_id, check_id, 10, **place)
 

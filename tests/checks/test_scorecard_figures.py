@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factbook.catalog.store import hierarchy
+from factbook.catalog.store import related_entities
 from factbook.checks.results import grader, level_store
 from factbook.checks.results.level_store import LevelDeltas, LevelRow
 from factbook.checks.scorecards import scorecard_figures
@@ -219,8 +219,8 @@ def test_a_series_has_for_each_step_the_last_figures_by_then(
 async def test_parents_are_known_whichever_of_two_groups_names_the_other(
     database: Database,
 ) -> None:
-    assert await hierarchy.group_parents(database) == {MIDDLE: {TOP}, LEAF: {MIDDLE}}
-    assert await hierarchy.system_domains(database) == {
+    assert await related_entities.read_group_parents(database) == {MIDDLE: {TOP}, LEAF: {MIDDLE}}
+    assert await related_entities.read_system_domains(database) == {
         "system:default/shop": "domain:default/sales"
     }
 

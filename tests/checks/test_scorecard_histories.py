@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from factbook.catalog.store import collectable
+from factbook.catalog.store import stored_entities
 from factbook.checks import state
 from factbook.checks.definitions import exemption_store, publications
 from factbook.checks.definitions.definition_versions import scorecard_store
@@ -152,8 +152,10 @@ async def verify(database: Database, now: int) -> Counter[int]:
     def anew(transaction: Transaction) -> tuple[Any, ...]:
         transaction.lock(publications.DEFINITIONS_LOCK, shared=True)
         known = CheckCache().current(transaction)
-        rows = transaction.all(*collectable.page(collectable.EVERYTHING, 0, 1_000))
-        entities = collectable.read(rows)
+        rows = transaction.all(
+            *stored_entities.entity_page_sql(stored_entities.EVERY_ENTITY, 0, 1_000)
+        )
+        entities = stored_entities.decode_collectable(rows)
         ids = [id_ for id_, _, _ in entities]
         return (
             known,

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 from structlog.testing import capture_logs
 
-from factbook.catalog.store import collectable
+from factbook.catalog.store import stored_entities
 from factbook.checks.results import evaluator, publication
 from factbook.checks.results.evaluator import Evaluation, StateSweep
 from factbook.clock import DAY, HOUR, MINUTE
@@ -180,7 +180,7 @@ async def test_a_sweep_goes_on_where_another_process_was(
     # It is killed; the last entity has not been reached.
     await before.record("c0000", open=9)
     await before.record("c0899", open=9)
-    last = await collectable.id_of(catalog.database, "component:default/c0899")
+    last = await stored_entities.read_entity_id(catalog.database, "component:default/c0899")
     second = StateSweep(catalog.database, catalog.time)
     await second.finish()
     changed = await catalog.database.all("SELECT entity_id FROM check_changes ORDER BY id DESC")

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
-from factbook.catalog.store import collectable
+from factbook.catalog.store import stored_entities
 from factbook.checks import state
 from factbook.checks.definitions import publications
 from factbook.checks.results.check_set import CheckCache, CheckSet
@@ -27,8 +27,10 @@ class StoredStates(NamedTuple):
 async def verify(database: Database, now: int) -> dict[str, StoredStates]:
     """Compare all that is stored with a full evaluation; returns it by reference."""
     known = await database.write(current)
-    entities = collectable.read(
-        await database.all(*collectable.page(collectable.EVERYTHING, 0, 100_000))
+    entities = stored_entities.decode_collectable(
+        await database.all(
+            *stored_entities.entity_page_sql(stored_entities.EVERY_ENTITY, 0, 100_000)
+        )
     )
     stored = {row[0]: row[1:] for row in await database.all(_STATES)}
     found: dict[str, StoredStates] = {}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from factbook.catalog.store.documents import DOCUMENT
+from factbook.catalog.store.stored_entities import DOCUMENT
 from tests.cli.conftest import Command
 from tests.fakes.fake import Fake
 from tests.fakes.serving import served

@@ -14,7 +14,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from typer.testing import Result
 
-from factbook.catalog.store.documents import DOCUMENT
+from factbook.catalog.store.stored_entities import DOCUMENT
 from tests.cli.conftest import Command
 from tests.cli.test_auditing import exported
 from tests.fakes import faults

@@ -20,8 +20,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from factbook.catalog import location, strict, url
 from factbook.catalog import ref as refs
+from factbook.catalog import strict, url
 from factbook.catalog.ref import EntityRef
 from factbook.errors import InputError
 from tests.contracts.entities import GONE, URLS, changed, entities, places_of, put
@@ -84,7 +84,7 @@ def npm() -> Iterator[CatalogModel]:
 
 def assert_same_verdict(npm: CatalogModel, entity: Any) -> bool:
     """Whether both say that it is valid."""
-    theirs, ours = npm.ask(entity=entity), list(strict.problems(entity))
+    theirs, ours = npm.ask(entity=entity), list(strict.find_strict_problems(entity))
     assert (ours == []) == ("valid" in theirs), {"theirs": theirs, "ours": ours, "entity": entity}
     return not ours
 
@@ -131,7 +131,7 @@ def test_a_text_means_the_same_reference_to_both(
     parts = npm.ask(text=text, defaults=defaults)
     expected = None if "refused" in parts else canonical(npm, parts)
     try:
-        found = str(refs.parse(text, kind=kind, namespace=namespace or "default"))
+        found = str(refs.parse_ref(text, kind=kind, namespace=namespace or "default"))
     except InputError:
         found = None
     assert found == expected, parts
@@ -167,7 +167,7 @@ def test_parts_have_the_same_canonical_form(
 def test_a_text_means_the_same_location_to_both(npm: CatalogModel, text: str) -> None:
     theirs = npm.ask(location=text)
     try:
-        ours = location.parse(text)._asdict()
+        ours = strict.parse_location(text)._asdict()
     except InputError:
         ours = None
     assert ours == (None if "refused" in theirs else theirs)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factbook.catalog.store.affiliation import CatalogPart
+from factbook.catalog.store.related_entities import CatalogPart
 from factbook.facts import across, entity_values, store
 from factbook.facts.across import CountedValue, CountedValues, FactColumn
 from factbook.facts.datasource import parse_source

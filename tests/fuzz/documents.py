@@ -7,8 +7,9 @@ from typing import Any
 import msgspec
 
 from factbook.api.catalog import Projection
-from factbook.catalog import kinds, predicates, ref, search, sets, strict, validation
-from factbook.catalog.push_rules import Annotator, PushRules
+from factbook.catalog import kinds, ref, sets, strict, validation
+from factbook.catalog.sets import Annotator, PushRules
+from factbook.catalog.store import conditions
 from factbook.catalog.store.index_rows import Derived
 from factbook.cli import documents as files
 from factbook.cli import source_plans
@@ -43,30 +44,30 @@ def push(data: bytes) -> None:
     items = tried(sets.decode_body, data, _RULES)
     if items is None:
         return
-    pushed = tried(sets.prepare, items, "set", _RULES)
+    pushed = tried(sets.prepare_items, items, "set", _RULES)
     for item in pushed.items if pushed else ():
-        again = sets.prepare_one(sets.raw(item.document), "set", _RULES)
+        again = sets.prepare_item(sets.make_raw_item(item.document), "set", _RULES)
         assert again.items == [item]
         entity = msgspec.json.decode(item.document)
         derived = Derived.of(item.ref, item.document)
         assert derived.ref == tuple(ref.EntityRef.of(*derived.ref))
-        assert derived.search == search.flatten(entity)
+        assert derived.search == conditions.flatten_document(entity)
 
 
 def entity(data: bytes) -> None:
     """Both sets of rules look at any JSON, and only at it."""
     found = json(data)
-    assert all(len(problem) == 2 for problem in strict.problems(found))
+    assert all(len(problem) == 2 for problem in strict.find_strict_problems(found))
     validation.problems(found, strict_names=True)
     validation.deeper_than(found, 64)
     if isinstance(found, dict):
-        search.flatten(found)
+        conditions.flatten_document(found)
         kinds.derive_relations("component", "default", found)
 
 
 def predicate(data: bytes) -> None:
     """A predicate makes SQL with a parameter for each place."""
-    condition = tried(predicates.parse, json(data))
+    condition = tried(conditions.parse_predicate, json(data))
     if condition is not None:
         sql, values = condition.sql()
         assert sql.count("?") == len(values)
@@ -247,7 +248,7 @@ def _catalog() -> sqlite3.Connection:
         own = ref.EntityRef.of(one["kind"], metadata.get("namespace", "default"), metadata["name"])
         row = (number, metadata["uid"], str(own), *own)
         database.execute("INSERT INTO entities VALUES (?, ?, ?, ?, ?, ?)", row)
-        for key, value, original in search.flatten(one):
+        for key, value, original in conditions.flatten_document(one):
             found = (keys.setdefault(key, len(keys)), value, original, number)
             database.execute("INSERT INTO search VALUES (?, ?, ?, ?)", found)
     database.executemany(
@@ -259,7 +260,7 @@ def _catalog() -> sqlite3.Connection:
 TARGETS = (
     Target("push", push, ("catalog.sets.decode_body",), share=60),
     Target("entity", entity, (), share=60),
-    Target("predicate", predicate, ("catalog.predicates.parse",), share=60),
+    Target("predicate", predicate, ("catalog.store.conditions.parse_predicate",), share=60),
     Target("projection", projection, (), share=40),
     Target("entity-filter", filter_of_source, ("facts.entity_filter.parse_filter",), share=40),
     Target(

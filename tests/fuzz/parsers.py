@@ -35,7 +35,7 @@ NO_PARSERS: Final[dict[str, str]] = {
     "auth.oauth.clients.decode_client_document": _CALLS,
     "auth.oauth.consents.decode_permissions": _ROWS,
     "auth.tokens.decode_narrowing": _ROWS,
-    "catalog.store.collectable.read": _ROWS,
+    "catalog.store.stored_entities.decode_collectable": _ROWS,
     "catalog.url.parse": "is called by is_absolute, which has a target",
     "checks.rules.check_definition.parse_stored_check": _DOCUMENTS,
     "checks.definitions.validation.read_check_document": "calls parse_check, which has a target",

@@ -3,7 +3,8 @@
 from urllib.parse import unquote
 
 from factbook.auth import tokens, users
-from factbook.catalog import filters, location, push_rules, ref, strict, url
+from factbook.catalog import ref, sets, strict, url
+from factbook.catalog.store import conditions
 from factbook.clock import DAY, iso, milliseconds
 from factbook.integrations import integration
 from factbook.scheduling import schedule
@@ -16,22 +17,22 @@ from tests.service import NOON
 def reference(data: bytes) -> None:
     """A reference that was read is canonical, in JSON, in a path and when it is read again."""
     given, kind, namespace = lines(data, 3)
-    whole = tried(ref.parse, given)
+    whole = tried(ref.parse_ref, given)
     assert whole is None or not _is_ambiguous(whole)
     for found in (
         whole,
-        tried(ref.parse, given, kind="component"),
-        tried(ref.parse, given, kind=kind or None, namespace=namespace or "default"),
+        tried(ref.parse_ref, given, kind="component"),
+        tried(ref.parse_ref, given, kind=kind or None, namespace=namespace or "default"),
     ):
         if found is None:
             continue
         assert ref.EntityRef.of(*found) == found
-        segment = push_rules.path_segment(str(found))
+        segment = sets.quote_ref(str(found))
         assert "/" not in segment
         assert unquote(segment) == str(found)
         if not _is_ambiguous(found):
-            assert tried(ref.parse, str(found)) == found
-    tried(ref.split, given)
+            assert tried(ref.parse_ref, str(found)) == found
+    tried(ref.split_ref, given)
 
 
 def _is_ambiguous(found: ref.EntityRef) -> bool:
@@ -41,7 +42,7 @@ def _is_ambiguous(found: ref.EntityRef) -> bool:
 
 def condition(data: bytes) -> None:
     """A filter makes SQL with a parameter for each place."""
-    found = tried(filters.parse, text(data).split("\n"))
+    found = tried(conditions.parse_filters, text(data).split("\n"))
     if found is not None:
         sql, values = found.sql()
         assert sql.count("?") == len(values)
@@ -53,11 +54,11 @@ def place(data: bytes) -> None:
     url.is_absolute(given)
     integration.parse_source_location(given)
     integration.find_location({"metadata": {"annotations": {integration.SOURCE_LOCATION: given}}})
-    found = tried(location.parse, given)
+    found = tried(strict.parse_location, given)
     if found is not None:
-        assert tried(location.parse, f"{found.type}:{found.target}") == found
+        assert tried(strict.parse_location, f"{found.type}:{found.target}") == found
     entity = {"metadata": {"links": [{"url": given}], "annotations": {given: given}}, "kind": given}
-    assert all(isinstance(message, str) for _, message in strict.problems(entity))
+    assert all(isinstance(message, str) for _, message in strict.find_strict_problems(entity))
 
 
 def cron(data: bytes) -> None:
@@ -103,16 +104,16 @@ def secret(data: bytes) -> None:
     tokens.hash_token(given, b"a key")
     found = tried(users.make_user_ref, given)
     if found is not None:
-        assert str(ref.parse(found)) == found
+        assert str(ref.parse_ref(found)) == found
 
 
 TARGETS = (
-    Target("reference", reference, ("catalog.ref.parse", "catalog.ref.split"), share=80),
-    Target("filter", condition, ("catalog.filters.parse",), share=60),
+    Target("reference", reference, ("catalog.ref.parse_ref", "catalog.ref.split_ref"), share=80),
+    Target("filter", condition, ("catalog.store.conditions.parse_filters",), share=60),
     Target(
         "location",
         place,
-        ("catalog.location.parse", "integrations.integration.parse_source_location"),
+        ("catalog.strict.parse_location", "integrations.integration.parse_source_location"),
         share=80,
     ),
     Target("cadence", cron, ("scheduling.schedule.parse_cadence",), share=60),

@@ -3,8 +3,8 @@
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
-from factbook.catalog.push_rules import PushRules
-from factbook.catalog.store.apply import Actor
+from factbook.catalog.sets import PushRules
+from factbook.catalog.store.stored_sets import Actor
 from factbook.importers import records
 from factbook.importers.records import ImportPartRecord
 from factbook.importers.snapshot import ImportedItem, ReadingProblem, Snapshot, SnapshotPart

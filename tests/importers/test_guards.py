@@ -7,8 +7,8 @@ import pytest
 
 from factbook.catalog import sets
 from factbook.catalog.store import stored_sets
-from factbook.catalog.store.apply import Actor
 from factbook.catalog.store.diff import Guards
+from factbook.catalog.store.stored_sets import Actor
 from factbook.errors import NotFoundError, PreconditionFailedError
 from factbook.importers import writer
 from factbook.importers.snapshot import ImportedItem, ReadingProblem
@@ -31,10 +31,10 @@ def items(*numbers: int) -> list[ImportedItem]:
 
 async def push(imports: Imports, set_name: str, *names: str, take: bool = False) -> None:
     raw = [msgspec.Raw(msgspec.json.encode(component(name))) for name in names]
-    prepared = sets.prepare(raw, set_name, imports.target.rules).items
+    prepared = sets.prepare_items(raw, set_name, imports.target.rules).items
     actor = Actor("user:default/pusher", imports.now)
     guards = Guards(take=take)
-    await stored_sets.replace(imports.database, set_name, prepared, actor, guards, kept=50)
+    await stored_sets.replace_set(imports.database, set_name, prepared, actor, guards, kept=50)
 
 
 async def test_a_complete_reading_becomes_the_content_of_the_set(imports: Imports) -> None:

@@ -293,7 +293,7 @@ async def rights(service: Service, word: str) -> dict[str, str]:
         "digest": next(one["owner"] for one in sent if one["hour"] == [*TABLE].index(word)),
         "token": next(one["owner"] for one in made if one["name"] == id_),
     }
-    return {right: refs.canonical(name, kind="group") for right, name in found.items()}
+    return {right: refs.canonicalize_ref(name, kind="group") for right, name in found.items()}
 
 
 @pytest.mark.slow

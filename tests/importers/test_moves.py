@@ -110,7 +110,7 @@ async def test_a_restored_revision_gives_names_back(imports: Imports) -> None:
     await imports.write(part(thing(1, "a"), thing(2, "b")))
     uids = [await imports.uid(name) for name in "ab"]
     await imports.write(part(thing(1, "b"), thing(3, "a")))
-    await stored_sets.restore(
+    await stored_sets.restore_revision(
         imports.database, SET, 1, imports.actor, Guards(), imports.target.rules, kept=5
     )
     assert [await imports.uid(name) for name in "ab"] == uids

@@ -8,7 +8,7 @@ from typing import TypeVar
 import httpx2
 import pytest
 
-from factbook.catalog.push_rules import PushRules
+from factbook.catalog.sets import PushRules
 from factbook.client import Client
 from factbook.importers.snapshot import ImportedItem, ReadingProblem, Snapshot, SnapshotPart
 from factbook.operations import import_push

@@ -7,8 +7,8 @@ import httpx2
 import msgspec
 
 from factbook.auth.group_roles import GroupRules
-from factbook.catalog.push_rules import PushRules
-from factbook.catalog.store.apply import Actor
+from factbook.catalog.sets import PushRules
+from factbook.catalog.store.stored_sets import Actor
 from factbook.scim.directory import DirectoryTarget, ScimDirectory
 from factbook.settings import Settings
 from tests.service import NOON, Service

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from factbook.catalog.store import collectable
+from factbook.catalog.store import stored_entities
 from factbook.checks import state
 from factbook.checks.definitions import exemption_store
 from factbook.checks.results.level_store import find_owner
@@ -97,8 +97,10 @@ async def verified(url: str) -> None:
 async def verify(opened: Database, now: int) -> None:
     """Compare states, exemptions among them, and their counts with a full evaluation."""
     known = await opened.write(verification.current)
-    rows = await opened.all(*collectable.page(collectable.EVERYTHING, 0, 100_000))
-    entities = collectable.read(rows)
+    rows = await opened.all(
+        *stored_entities.entity_page_sql(stored_entities.EVERY_ENTITY, 0, 100_000)
+    )
+    entities = stored_entities.decode_collectable(rows)
     ids = [id_ for id_, _, _ in entities]
     exempt = await opened.write(lambda tx: exemption_store.list_holding_exemptions(tx, ids, now))
     stored = {

@@ -6,7 +6,7 @@ from typing import Any, get_args
 import pytest
 
 from factbook.catalog.kinds import RELATIONS
-from factbook.catalog.store import broken_references
+from factbook.catalog.store import related_entities
 from tests.conftest import StartService
 from tests.service import Service, component
 from tests.tools.checks import refusal, structured
@@ -150,7 +150,7 @@ async def test_text_is_compared_in_any_case_unless_a_question_is_case_sensitive(
 
 def test_every_field_of_references_can_be_asked_for() -> None:
     fields = {field.name for fields in RELATIONS.values() for field in fields}
-    assert {broken_references.ANY, *fields} == set(get_args(broken_references.Field))
+    assert {related_entities.ANY_FIELD, *fields} == set(get_args(related_entities.ReferenceField))
 
 
 @pytest.mark.both_databases

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from factbook.catalog.store import collectable
+from factbook.catalog.store import stored_entities
 from factbook.facts import store
 from factbook.facts.datasource import DataSource, Handler
 from factbook.facts.freshness import Observation
@@ -56,7 +56,7 @@ async def write(
     passing: frozenset[str] = frozenset(),
 ) -> None:
     """Store what a collection brought for an entity at this moment."""
-    entity_id = await collectable.id_of(service.state.database, ref)
+    entity_id = await stored_entities.read_entity_id(service.state.database, ref)
     assert entity_id is not None
     observation = Observation(entity_id, values, reasons or {}, passing)
     now = service.time()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from factbook.catalog.store import totals
+from factbook.catalog.store import entity_query
 from factbook.checks.scorecards import scorecard_figures
 from factbook.clock import DAY
 from factbook.facts.schema import Fact
@@ -146,8 +146,8 @@ async def test_other_kinds_have_no_such_page(service: Service) -> None:
 async def test_of_very_many_entities_the_pages_are_in_order_too(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(totals, "BOUND", 100)
-    monkeypatch.setattr(totals, "MORE", 101)
+    monkeypatch.setattr(entity_query, "COUNT_BOUND", 100)
+    monkeypatch.setattr(entity_query, "MORE_THAN_BOUND", 101)
     others = [component(f"d{number:03}", owner="team-b") for number in range(30)]
     await service.push("all", *(component(f"c{number:03}") for number in range(130)), *others,
                        thing("Group", "team-a", type="team", children=[]))  # fmt: skip

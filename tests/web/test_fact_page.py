@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from factbook.catalog.store import collectable
+from factbook.catalog.store import stored_entities
 from factbook.clock import DAY, HOUR, MINUTE
 from factbook.facts.schema import Fact
 from factbook.integrations import SOURCES as CATALOGS
@@ -126,7 +126,7 @@ async def test_what_was_written_is_paged_each_row_once(knowing: Service) -> None
 
 
 async def test_of_much_history_some_is_drawn_and_it_says_so(knowing: Service) -> None:
-    entity_id = await collectable.id_of(knowing.state.database, REF)
+    entity_id = await stored_entities.read_entity_id(knowing.state.database, REF)
     now = knowing.time()
     rows = [
         (

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from factbook.catalog.ref import canonical
+from factbook.catalog.ref import canonicalize_ref
 from tests.api.checking import (
     CARDS,
     RESULTS,
@@ -29,7 +29,7 @@ from tests.web.scoring import group
 from tests.web.visiting import Browser, signed_in
 
 OWNED = {"unit": 1, "team-a": 3, "team-b": 2, "team-c": 4, "user:default/ann": 1}
-OWN = {canonical(owner, kind="group"): number for owner, number in OWNED.items()}
+OWN = {canonicalize_ref(owner, kind="group"): number for owner, number in OWNED.items()}
 UNIT = "group:default/unit"
 BELOW = {"unit": 6, "team-a": 3}
 

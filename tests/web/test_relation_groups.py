@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from factbook.catalog import relations
+from factbook.catalog import kinds
 from factbook.web.charts import kind_glyph
 from factbook.web.entity.page import CAPTIONS, RelatedEntity, RelationGroup, grouped
 
@@ -60,7 +60,7 @@ def test_a_type_that_the_catalog_does_not_know_reads_as_its_words() -> None:
 
 
 def test_every_type_of_the_catalog_has_a_caption() -> None:
-    assert set(CAPTIONS) == set(relations.REVERSE)
+    assert set(CAPTIONS) == set(kinds.REVERSE_RELATIONS)
 
 
 def test_each_kind_has_a_drawing_and_unknown_kinds_share_one() -> None:

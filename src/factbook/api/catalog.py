@@ -29,18 +29,22 @@ from factbook.api.parameters import (
     TEXT_TERM,
     TOTAL_ITEMS,
 )
-from factbook.catalog import filters, predicates
 from factbook.catalog import ref as refs
 from factbook.catalog.piecewise import aside
 from factbook.catalog.ref import EntityRef
-from factbook.catalog.store import by_ref, entity_query, facets, stored_sets, totals, trigrams
-from factbook.catalog.store.apply import Actor
+from factbook.catalog.store import (
+    browse,
+    conditions,
+    entity_query,
+    facets,
+    stored_entities,
+    stored_sets,
+)
 from factbook.catalog.store.conditions import EVERYTHING, AllOf, Condition, Contains
-from factbook.catalog.store.documents import StoredEntity
-from factbook.catalog.store.entity_query import Query, ResultPage
+from factbook.catalog.store.entity_query import Query, ResultPage, Selectivity, SortField
 from factbook.catalog.store.facets import Facet
-from factbook.catalog.store.selectivity import Selectivity
-from factbook.catalog.store.sort_order import SortField
+from factbook.catalog.store.stored_entities import StoredEntity
+from factbook.catalog.store.stored_sets import Actor
 from factbook.errors import InputError, NotFoundError, UnsupportedError
 from factbook.facts import store
 from factbook.http import audit
@@ -219,13 +223,13 @@ class Refs(msgspec.Struct, forbid_unknown_fields=True):
 async def get_entities(request: Request, state: HandlerContext) -> JsonReply[list[EntityParts]]:
     """Entities as a bare array; whole, or a page with a Link to the next."""
     projection = Projection.of(FIELDS.of(request))
-    query = Query(filters.parse(FILTER.of(request)), _parse_orders(ORDER.of(request)))
+    query = Query(conditions.parse_filters(FILTER.of(request)), _parse_orders(ORDER.of(request)))
     limit, offset, after = LIMIT.of(request), OFFSET.of(request), AFTER.of(request)
     if limit is None and offset is None and after is None:
         return JsonReply(_stream_all_entities(state, query, projection))
     cursor = _decode_after_cursor(after, query.order) if after is not None else None
     page_size = limit or (cursor.limit if cursor else LIMIT.most)
-    found = await entity_query.page(
+    found = await entity_query.query_page(
         state.database,
         replace(
             query,
@@ -260,7 +264,7 @@ async def get_entity_ancestry(request: Request, state: HandlerContext) -> JsonRe
 async def _find_named_entity(request: Request, state: HandlerContext) -> StoredEntity:
     kind, namespace, name = (request.parameter(part) for part in ("kind", "namespace", "name"))
     ref = str(EntityRef.of(kind, namespace, name))
-    found = await by_ref.entity(state.database, ref)
+    found = await stored_entities.read_entity(state.database, ref)
     if found is None:
         text = f"No entity named '{name}' found, with kind '{kind}' in namespace '{namespace}'"
         raise NotFoundError(text)
@@ -270,7 +274,7 @@ async def _find_named_entity(request: Request, state: HandlerContext) -> StoredE
 async def get_entity_by_uid(request: Request, state: HandlerContext) -> JsonReply[Entity]:
     """One entity by its uid."""
     uid = request.parameter("uid")
-    found = await by_ref.entity_by_uid(state.database, uid)
+    found = await stored_entities.read_entity_by_uid(state.database, uid)
     if found is None:
         raise NotFoundError(f"No entity with uid {uid}")
     return JsonReply(found.render().encode())
@@ -279,7 +283,7 @@ async def get_entity_by_uid(request: Request, state: HandlerContext) -> JsonRepl
 async def delete_entity_by_uid(request: Request, state: HandlerContext) -> Reply:
     """Remove one entity from wherever it is; nothing to remove is as good."""
     actor = Actor(request.actor, state.clock())
-    await stored_sets.remove_one(
+    await stored_sets.remove_entity(
         state.database,
         request.parameter("uid"),
         actor,
@@ -303,11 +307,11 @@ async def _render_entities_by_refs(
     asked: Refs, request: Request, state: HandlerContext
 ) -> JsonReply[EntitiesByRefs]:
     projection = Projection.of(asked.fields)
-    wanted = [str(refs.parse(text)) for text in asked.entity_refs]
-    condition = filters.parse(FILTER.of(request))
+    wanted = [str(refs.parse_ref(text)) for text in asked.entity_refs]
+    condition = conditions.parse_filters(FILTER.of(request))
     if asked.query is not UNSET:
-        condition = AllOf([condition, predicates.parse(asked.query)])
-    found = await by_ref.entities_by_refs(state.database, wanted, condition)
+        condition = AllOf([condition, conditions.parse_predicate(asked.query)])
+    found = await stored_entities.read_entities_by_refs(state.database, wanted, condition)
     rendered = [
         projection.apply(stored.render()) if (stored := found.get(ref)) else b"null"
         for ref in wanted
@@ -339,14 +343,14 @@ def _stream_all_entities(
 ) -> AsyncIterator[bytes]:
     """Every entity of a query as a JSON array, in pieces."""
     if projection.keeps_all:
-        return _stream_array(entity_query.stream_text(state.database, query))
+        return _stream_array(entity_query.stream_documents(state.database, query))
     return _stream_array(_stream_projected_entities(state, query, projection))
 
 
 async def _stream_projected_entities(
     state: HandlerContext, query: Query, projection: Projection
 ) -> AsyncIterator[bytes]:
-    async for portion in entity_query.stream(state.database, query):
+    async for portion in entity_query.stream_entities(state.database, query):
         yield b"".join([b"," + projection.apply(item.render()) for item in portion])
 
 
@@ -437,7 +441,7 @@ async def _answer_query(
     state: HandlerContext, asked: _QueryRequest, projection: Projection
 ) -> JsonReply[EntityPage]:
     question = asked.question
-    condition = await trigrams.looked_up(state.database, _build_catalog_condition(question))
+    condition = await browse.look_up_text(state.database, _build_catalog_condition(question))
     query = Query(
         condition,
         [SortField(item.field, item.order == "desc") for item in question.order_fields],
@@ -447,7 +451,7 @@ async def _answer_query(
         question.is_previous,
     )
     selectivity = Selectivity(state.database, condition)
-    found = await entity_query.page(state.database, query, selectivity)
+    found = await entity_query.query_page(state.database, query, selectivity)
     if not asked.continued:
         question.total_items = await _count_total(state.database, asked, selectivity, found)
     head = msgspec.json.encode(question.total_items)
@@ -460,9 +464,9 @@ async def _answer_query(
 
 def _build_catalog_condition(question: QueryCursor) -> Condition:
     condition = (
-        filters.parse([] if question.filter is UNSET else question.filter)
+        conditions.parse_filters([] if question.filter is UNSET else question.filter)
         if question.query is UNSET
-        else predicates.parse(question.query)
+        else conditions.parse_predicate(question.query)
     )
     text = question.full_text_filter
     term = "" if text is UNSET else text.term.strip().lower()
@@ -481,7 +485,7 @@ async def _count_total(
     # The last page tells how many there are, unless it begins behind them all.
     if not found.after and (found.items or not asked.offset):
         return asked.offset + len(found.items)
-    count = totals.bounded if asked.totals == "bounded" else totals.exact
+    count = entity_query.count_bounded if asked.totals == "bounded" else entity_query.count_exactly
     return await count(database, selectivity.condition, selectivity)
 
 
@@ -524,13 +528,15 @@ class Facets(Struct, forbid_unknown_fields=True):
 
 async def get_facets(request: Request, state: HandlerContext) -> JsonReply[FacetValues]:
     """The values of some paths, with the number of entities that have each, by filter."""
-    return await _answer_facets(state, FACET.of(request), filters.parse(FILTER.of(request)))
+    return await _answer_facets(
+        state, FACET.of(request), conditions.parse_filters(FILTER.of(request))
+    )
 
 
 async def post_facets(request: Request, state: HandlerContext) -> JsonReply[FacetValues]:
     """The values of some paths, with the number of entities that have each, by predicate."""
     body: Facets = await request.json(Facets)
-    condition = EVERYTHING if body.query is UNSET else predicates.parse(body.query)
+    condition = EVERYTHING if body.query is UNSET else conditions.parse_predicate(body.query)
     return await _answer_facets(state, body.facets, condition)
 
 
@@ -539,7 +545,7 @@ async def _answer_facets(
 ) -> JsonReply[FacetValues]:
     found = {}
     for key in keys:
-        found[key] = await facets.facet(state.database, key, condition)
+        found[key] = await facets.count_facet(state.database, key, condition)
     return await aside(sum(map(len, found.values())), _render_facets, found)
 
 
@@ -617,9 +623,9 @@ class Refresh(Struct, forbid_unknown_fields=True, rename="camel"):
 async def refresh_entity(request: Request, state: HandlerContext) -> Reply:
     """Queue a collection of one entity's facts; it begins within seconds of this answer."""
     asked: Refresh = await request.json(Refresh)
-    ref = str(refs.parse(asked.entity_ref))
+    ref = str(refs.parse_ref(asked.entity_ref))
     actor, now = request.actor, state.clock()
     write = audit.audited_write(request, state, audit.refresh_entry(ref))
     if not await store.request_refresh(state.database, ref, actor, now, write):
-        raise await by_ref.unknown(state.database, ref)
+        raise await stored_entities.make_unknown_error(state.database, ref)
     return Reply()

@@ -209,4 +209,4 @@ def parse_owners(request: Request) -> list[str]:
     owner = OWNER.of(request)
     if owner is None:
         return []
-    return ["" if owner in {"", "-"} else refs.canonical(owner, kind="group")]
+    return ["" if owner in {"", "-"} else refs.canonicalize_ref(owner, kind="group")]

@@ -14,7 +14,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from factbook.api.endpoint import Route
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ, SOURCE_READ
 from factbook.catalog import ref as refs
-from factbook.catalog.store import by_ref, collectable
+from factbook.catalog.store import stored_entities
 from factbook.checks import state
 from factbook.checks.definitions.definition_versions import check_store
 from factbook.checks.results import result_queries
@@ -87,10 +87,10 @@ async def run_community_checks(request: Request, state: SourceContext) -> JsonRe
     """The results of one entity."""
     asked = decode(await request.json_body(_LARGEST, "a run") or b"{}", CommunityRun)
     parts = (request.parameter(name) for name in ("kind", "namespace", "name"))
-    ref = str(refs.parse("{}:{}/{}".format(*parts)))
+    ref = str(refs.parse_ref("{}:{}/{}".format(*parts)))
     found = await _list_community_results(state, ref, asked, await _build_fact_schemas(state))
     if found is None:
-        raise await by_ref.unknown(state.database, ref)
+        raise await stored_entities.make_unknown_error(state.database, ref)
     return reply(found)
 
 
@@ -109,7 +109,7 @@ async def run_community_checks_in_bulk(
     answers: list[Shown] = []
     schemas = await _build_fact_schemas(state)
     for one in asked.entities:
-        ref = str(refs.parse(f"{one.kind}:{one.namespace}/{one.name}"))
+        ref = str(refs.parse_ref(f"{one.kind}:{one.namespace}/{one.name}"))
         found = await _list_community_results(state, ref, asked, schemas)
         answers.append({"entity": ref, "results": found or []})
     return reply(answers)
@@ -140,9 +140,9 @@ async def get_community_fact_range(request: Request, state: SourceContext) -> Js
         _read_time_parameter(request, "startDatetime"),
         _read_time_parameter(request, "endDatetime"),
     )
-    entity_id = await collectable.id_of(state.database, ref)
+    entity_id = await stored_entities.read_entity_id(state.database, ref)
     if entity_id is None:
-        raise await by_ref.unknown(state.database, ref)
+        raise await stored_entities.make_unknown_error(state.database, ref)
     rows = await history.page_history(
         state.database, wanted or None, entity_id, start, end, None, _MOST_ROWS
     )
@@ -244,7 +244,7 @@ def _read_entity_parameter(request: Request) -> str:
     given = request.all("entity")
     if len(given) != 1:
         raise InputError("entity is required, once: kind:namespace/name.")
-    return str(refs.parse(given[0]))
+    return str(refs.parse_ref(given[0]))
 
 
 def _read_ids_parameter(request: Request) -> list[str]:

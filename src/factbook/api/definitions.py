@@ -19,7 +19,7 @@ from factbook.api.check_parameters import (
 from factbook.api.endpoint import require_permissions
 from factbook.audit.trail import About, AuditEntry
 from factbook.auth.permissions import CATALOG_READ
-from factbook.catalog.store import totals
+from factbook.catalog.store import entity_query
 from factbook.checks.definitions import definition_writes, publications, validation
 from factbook.checks.definitions.definition_versions import (
     StagedDefinition,
@@ -250,7 +250,7 @@ async def _find_publication(
     """The publication that is under way, with the last entity that it reached."""
     if stored.pending_version is None or stored.reached is None:
         return None
-    evaluated, total = await totals.up_to(database, stored.reached)
+    evaluated, total = await entity_query.count_up_to_id(database, stored.reached)
     return CheckPublication(stored.pending_version, evaluated, total)
 
 

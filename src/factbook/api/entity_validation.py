@@ -8,7 +8,7 @@ from typing import Any, Final, TypeGuard
 import msgspec
 
 from factbook.api.parameters import AnswerHeader
-from factbook.catalog import location, strict, validation
+from factbook.catalog import strict, validation
 from factbook.errors import InputError
 from factbook.facts import entity_filter
 from factbook.http.context import SourceContext
@@ -89,7 +89,7 @@ def _is_bad_target(target: str | Missing) -> TypeGuard[Missing]:
 
 def _list_entity_problems(asked: EntityToValidate) -> list[EntityProblem]:
     found = _list_location_problems(asked.location)
-    for path, message in islice(strict.problems(asked.entity), _MOST_PROBLEMS):
+    for path, message in islice(strict.find_strict_problems(asked.entity), _MOST_PROBLEMS):
         whole = f"entity.{path}" if path else "entity"
         found.append(_build_problem(whole, f"{path or 'the entity'}: {message}"))
     return found
@@ -97,7 +97,7 @@ def _list_entity_problems(asked: EntityToValidate) -> list[EntityProblem]:
 
 def _list_location_problems(text: str) -> list[EntityProblem]:
     try:
-        type_ = location.parse(text).type
+        type_ = strict.parse_location(text).type
     except InputError as error:
         message = error.message
     else:

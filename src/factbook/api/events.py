@@ -82,7 +82,7 @@ async def get_events(request: Request, state: HandlerContext) -> JsonReply[Event
 
 def _parse_event_filter(request: Request) -> EventFilter:
     entity = ENTITY.of(request)
-    ref = None if entity is None else str(refs.parse(entity))
+    ref = None if entity is None else str(refs.parse_ref(entity))
     return EventFilter(
         TYPE.of(request),
         SET.of(request),

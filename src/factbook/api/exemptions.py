@@ -32,7 +32,7 @@ async def get_exemptions(request: Request, state: HandlerContext) -> JsonReply[E
     entity, cursor = EXEMPTION_ENTITY.of(request), EXEMPTION_CURSOR.of(request)
     wanted = ExemptionFilter(
         EXEMPTION_STATE.of(request),
-        None if entity is None else str(refs.parse(entity)),
+        None if entity is None else str(refs.parse_ref(entity)),
         EXEMPTION_CHECK.of(request),
         EXEMPTION_SCORECARD.of(request),
     )

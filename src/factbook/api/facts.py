@@ -25,7 +25,7 @@ from factbook.auth import tokens
 from factbook.auth.permissions import FACT_WRITE
 from factbook.auth.tokens import SOURCES
 from factbook.catalog import ref as refs
-from factbook.catalog.store import by_ref as catalog_reading
+from factbook.catalog.store import stored_entities as catalog_reading
 from factbook.catalog.store.conditions import EntityRange
 from factbook.catalog.validation import deeper_than
 from factbook.clock import iso, iso_or_none, milliseconds
@@ -171,7 +171,7 @@ async def get_latest_facts(request: Request, state: SourceContext) -> JsonReply[
     wanted, cursor = ENTITY.of(request), FACTS_CURSOR.of(request)
     limit = FACTS_LIMIT.of(request) or _PAGE
     if wanted is not None:
-        one = await _find_latest_facts(state, source, str(refs.parse(wanted)))
+        one = await _find_latest_facts(state, source, str(refs.parse_ref(wanted)))
         return reply(LatestFacts(source.id, [one], draft=source.draft))
     found = await _list_latest_facts(state, source, cursor or "", limit + 1)
     next_cursor = found[limit - 1].entity_ref if len(found) > limit else None
@@ -181,7 +181,7 @@ async def get_latest_facts(request: Request, state: SourceContext) -> JsonReply[
 async def get_fact_history(request: Request, state: SourceContext) -> JsonReply[History]:
     """The history of an entity's facts, newest first, of every data source or of some."""
     wanted = ENTITY_WANTED.of(request)
-    ref = str(refs.parse(wanted or ""))
+    ref = str(refs.parse_ref(wanted or ""))
     start, end = HISTORY_START.of(request), HISTORY_END.of(request)
     limit, place = (
         FACTS_LIMIT.of(request) or _PAGE,
@@ -219,7 +219,7 @@ def _read_item(given: NewFacts, depth: int, now: int) -> _Read:
     problems: dict[str, str] = {}
     ref, written_at = "", now
     try:
-        ref = str(refs.parse(given.entity))
+        ref = str(refs.parse_ref(given.entity))
     except InputError as error:
         problems["entity"] = error.message
     if given.timestamp is not None:
@@ -275,7 +275,7 @@ async def _find_latest_facts(state: SourceContext, source: DataSource, ref: str)
     entity_id = await run_start.find_entity_id(state.database, ref)
     if catalog.is_catalog_source(source.id):
         owners = catalog.needs_owner_bit(source.id)
-        own = await catalog_reading.complying(state.database, ref, owners=owners)
+        own = await catalog_reading.list_complying(state.database, ref, owners=owners)
         if own is not None:
             return _render_catalog_facts(source, *own)
     found = await store.find_latest(state.database, source.id, entity_id)
@@ -291,7 +291,7 @@ async def _list_latest_facts(
 ) -> list[EntityFacts]:
     wanted = EntityRange(after=after, limit=limit)
     if catalog.is_catalog_source(source.id):
-        pages = catalog_reading.complying_pages(state.database, wanted)
+        pages = catalog_reading.stream_complying(state.database, wanted)
         return [_render_catalog_facts(source, *row) async for rows in pages for row in rows]
     tracked = store.page_tracked(state.database, source, wanted)
     return [_render_tracked_facts(one) async for rows in tracked for one in rows]

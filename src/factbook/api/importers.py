@@ -11,7 +11,7 @@ from factbook.api.endpoint import NOTHING_STORED, Route
 from factbook.api.parameters import AnswerHeader, Header, PathPart
 from factbook.audit.trail import About
 from factbook.auth.permissions import CATALOG_READ, SET_WRITE
-from factbook.catalog.store.apply import Actor
+from factbook.catalog.store.stored_sets import Actor
 from factbook.clock import SECOND, iso, iso_or_none
 from factbook.errors import (
     InputError,

@@ -8,8 +8,8 @@ import msgspec
 
 from factbook.api.results import render_age, render_seen_fact
 from factbook.catalog import ref as refs
-from factbook.catalog.store import collectable
-from factbook.catalog.store.apply import Actor
+from factbook.catalog.store import stored_entities
+from factbook.catalog.store.stored_sets import Actor
 from factbook.catalog.validation import deeper_than, too_deep
 from factbook.checks import state
 from factbook.checks.definitions import validation
@@ -95,7 +95,7 @@ def _build_preview_scope(asked: NewPreview, depth: int) -> PreviewScope:
     if deeper_than(facts, depth):
         raise InputError(f"{too_deep(depth)}.")
     wanted = [] if asked.entities is msgspec.UNSET else asked.entities
-    return PreviewScope([str(refs.parse(one)) for one in wanted], facts)
+    return PreviewScope([str(refs.parse_ref(one)) for one in wanted], facts)
 
 
 def _parse_preview_time(asked: NewPreview, now: int) -> int:
@@ -115,8 +115,8 @@ async def _explain_preview(
     now: int,
 ) -> None:
     """Add what the result would rest on, where the check is about the entity."""
-    entity_id = await collectable.id_of(state.database, shown.entity_ref)
-    document = await collectable.entity(state.database, shown.entity_ref)
+    entity_id = await stored_entities.read_entity_id(state.database, shown.entity_ref)
+    document = await stored_entities.read_collectable(state.database, shown.entity_ref)
     if entity_id is None or document is None or shown.then == _OUT:
         return
     own = await entity_evaluation.read_own_facts(state.database, entity_id)

@@ -24,10 +24,9 @@ from factbook.auth.tokens import SETS
 from factbook.catalog import ref as refs
 from factbook.catalog import sets
 from factbook.catalog.sets import Prepared, PreparedPush
-from factbook.catalog.store import by_ref, stored_sets
-from factbook.catalog.store.apply import Actor, WriteResult
+from factbook.catalog.store import stored_entities, stored_sets
 from factbook.catalog.store.diff import Guards
-from factbook.catalog.store.stored_sets import PushResult, StoredItem
+from factbook.catalog.store.stored_sets import Actor, PushResult, StoredItem, WriteResult
 from factbook.clock import iso
 from factbook.errors import InputError, NotAllowedError, NotFoundError
 from factbook.http import audit
@@ -120,7 +119,7 @@ async def _replace_set(
 ) -> JsonReply[_Pushed]:
     guards, dry_run = terms
     write = audit.audited_write(request, state, audit.set_entry(action, name))
-    outcome = await stored_sets.replace(
+    outcome = await stored_sets.replace_set(
         state.database,
         name,
         push.items,
@@ -157,7 +156,7 @@ async def get_sets(request: Request, state: HandlerContext) -> JsonReply[catalog
         catalog.SetSummary(
             item.id, item.item_count, item.revision, item.updated_by, iso(item.updated_at)
         )
-        for item in await stored_sets.summaries(state.database)
+        for item in await stored_sets.list_sets(state.database)
         if narrowing is None or narrowing.allows(SETS, item.id)
     ]
     return reply(catalog.Sets(found))
@@ -168,14 +167,14 @@ async def get_set(request: Request, state: HandlerContext) -> JsonReply[catalog.
     name = SET_ID.of(request)
     limit, cursor = LIMIT.of(request), CURSOR.of(request)
     if limit is None and cursor is None:
-        content = await stored_sets.content(state.database, name)
+        content = await stored_sets.read_content(state.database, name)
         head = catalog.SetPage(name, content.revision, [])
         return JsonReply(
             listed(head, content.portions, _render_pushed_item),
             headers=_build_etag_header(content.revision),
         )
     after = -1 if cursor is None else cursor
-    page = await stored_sets.page(state.database, name, limit or _PAGE, after)
+    page = await stored_sets.page_content(state.database, name, limit or _PAGE, after)
     next_cursor = None if page.more is None else str(page.more)
     shown = catalog.SetPage(
         name, page.revision, [*map(_render_pushed_item, page.items)], next_cursor
@@ -195,7 +194,7 @@ async def get_set_revisions(
             changes=catalog.Changes(item.added, item.updated, item.removed, item.unchanged),
             restored=item.restored or None,
         )
-        for item in await stored_sets.set_revisions(state.database, SET_ID.of(request))
+        for item in await stored_sets.list_set_revisions(state.database, SET_ID.of(request))
     ]
     return reply(catalog.Revisions(found))
 
@@ -205,7 +204,7 @@ async def restore_set_revision(
 ) -> JsonReply[catalog.Pushed]:
     """Make a set what it was at an earlier revision, as a new one."""
     name, number = SET_ID.of(request), NUMBER.of(request)
-    push, outcome = await stored_sets.restore(
+    push, outcome = await stored_sets.restore_revision(
         state.database,
         name,
         number,
@@ -224,10 +223,10 @@ async def get_pushed_entities(request: Request, state: HandlerContext) -> JsonRe
     """Pushed entities, of one set or all."""
     name = SET.of(request)
     tokens.check_narrowed_sets(request.narrowing, [name])
-    portions = stored_sets.all_items(state.database)
+    portions = stored_sets.stream_items(state.database)
     if name is not None:
         try:
-            portions = (await stored_sets.content(state.database, name)).portions
+            portions = (await stored_sets.read_content(state.database, name)).portions
         except NotFoundError:
             return reply(catalog.Items([]))
     return JsonReply(listed(catalog.Items([]), portions, _render_pushed_item))
@@ -236,7 +235,7 @@ async def get_pushed_entities(request: Request, state: HandlerContext) -> JsonRe
 async def get_pushed_entity(request: Request, state: HandlerContext) -> JsonReply[catalog.Item]:
     """One pushed entity by its id."""
     uid = _read_uid(request)
-    item = await stored_sets.item_by_uid(state.database, uid)
+    item = await stored_sets.read_item_by_uid(state.database, uid)
     if item is None:
         raise NotFoundError(f"There is no pushed entity with the id {uid}.")
     return reply(_render_pushed_item(item))
@@ -246,17 +245,17 @@ async def get_pushed_entity_by_ref(
     request: Request, state: HandlerContext
 ) -> JsonReply[catalog.Item]:
     """One pushed entity by its reference."""
-    text = str(refs.parse(request.parameter("ref")))
-    item = await stored_sets.item_by_ref(state.database, text)
+    text = str(refs.parse_ref(request.parameter("ref")))
+    item = await stored_sets.read_item_by_ref(state.database, text)
     if item is None:
-        raise await by_ref.unknown(state.database, text)
+        raise await stored_entities.make_unknown_error(state.database, text)
     return reply(_render_pushed_item(item))
 
 
 async def delete_pushed_entity(request: Request, state: HandlerContext) -> Reply:
     """Remove one pushed entity from wherever it is."""
     uid = _read_uid(request)
-    if not await stored_sets.remove_one(
+    if not await stored_sets.remove_entity(
         state.database,
         uid,
         _build_push_actor(request, state),
@@ -278,9 +277,11 @@ async def _put_entity(
 ) -> JsonReply[catalog.WrittenItem]:
     async with state.admission.room_for_body(request, state.settings.max_body_bytes):
         body = await request.json_body(state.settings.max_body_bytes, "max_body_bytes")
-        push: PreparedPush = await offloaded(sets.prepare_one, msgspec.Raw(body), name, state.rules)
+        push: PreparedPush = await offloaded(
+            sets.prepare_item, msgspec.Raw(body), name, state.rules
+        )
     [item] = push.items
-    outcome = await stored_sets.put_one(
+    outcome = await stored_sets.put_entity(
         state.database,
         name,
         item,
@@ -355,7 +356,7 @@ def _read_guards(request: Request, state: HandlerContext) -> Guards:
     if not request.own_only:
         return guards
     # Most who push have the permission.
-    from factbook.catalog.store.owned_set import OwnedSet  # noqa: PLC0415
+    from factbook.catalog.store.stored_sets import OwnedSet  # noqa: PLC0415
 
     owned = OwnedSet(SET_ID.of(request), request.actor, state.trust, takes=takes)
     return guards._replace(owned=owned)

@@ -15,7 +15,7 @@ from factbook.api.check_parameters import CHECK_ID, PAGE_LIMIT, SCORECARD_ID
 from factbook.api.parameters import ENTITY_WANTED
 from factbook.auth.permissions import SOURCE_READ
 from factbook.catalog import ref as refs
-from factbook.catalog.store import by_ref, collectable
+from factbook.catalog.store import stored_entities
 from factbook.checks import state
 from factbook.checks.definitions import exemption_store, scorecard
 from factbook.checks.definitions.definition_versions import check_store, scorecard_store
@@ -65,7 +65,7 @@ async def get_check_results(
     limit = PAGE_LIMIT.of(request) or _PAGE
     entity = check_parameters.RESULT_ENTITY.of(request)
     if entity is not None:
-        found = await _find_entity_results(state, str(refs.parse(entity)), only)
+        found = await _find_entity_results(state, str(refs.parse_ref(entity)), only)
         shown = [row for row in _list_entity_rows(found) if _matches_filter(row, found, wanted)]
         return reply(results.CheckResults(shown))
     place = _parse_result_cursor(check_parameters.RESULT_CURSOR.of(request))
@@ -123,7 +123,7 @@ async def get_check_result(
 
     A token that may not read data sources is shown no values, nor texts that may hold some.
     """
-    ref, id_ = str(refs.parse(request.parameter("ref"))), CHECK_ID.of(request)
+    ref, id_ = str(refs.parse_ref(request.parameter("ref"))), CHECK_ID.of(request)
     await check_store.existing(state.database, id_)
     found = await _find_entity_results(state, ref, [id_])
     if not found.results:
@@ -143,11 +143,11 @@ async def get_check_result_history(
 ) -> JsonReply[results.ResultHistory]:
     """The changes of a result, newest first, with what was written at each."""
     parts = (request.parameter(name) for name in ("kind", "namespace", "name"))
-    ref, id_ = str(refs.parse("{}:{}/{}".format(*parts))), CHECK_ID.of(request)
+    ref, id_ = str(refs.parse_ref("{}:{}/{}".format(*parts))), CHECK_ID.of(request)
     await check_store.existing(state.database, id_)
-    entity_id = await collectable.id_of(state.database, ref)
+    entity_id = await stored_entities.read_entity_id(state.database, ref)
     if entity_id is None:
-        raise await by_ref.unknown(state.database, ref)
+        raise await stored_entities.make_unknown_error(state.database, ref)
     limit, cursor = PAGE_LIMIT.of(request) or _PAGE, check_parameters.HISTORY_CURSOR.of(request)
     before = () if cursor is None else (_parse_result_history_cursor(cursor),)
     found = await state_store.list_entity_changes(
@@ -189,7 +189,7 @@ def render_age(age: ResultAge) -> dict[str, Any]:
 async def _find_entity_results(state: HandlerContext, ref: str, only: list[str]) -> EntityResults:
     found = await result_queries.read_entity_results(state.database, ref, state.clock(), only=only)
     if found is None:
-        raise await by_ref.unknown(state.database, ref)
+        raise await stored_entities.make_unknown_error(state.database, ref)
     return found
 
 
@@ -382,10 +382,10 @@ async def get_next_steps(request: Request, state: HandlerContext) -> JsonReply[r
     Messages and fixes, which may hold values of facts, take the right to read data sources.
     """
     given = await _find_scorecard(request, state)
-    ref = str(refs.parse(ENTITY_WANTED.of(request) or ""))
+    ref = str(refs.parse_ref(ENTITY_WANTED.of(request) or ""))
     found = await scorecard_figures.read_standing(state.database, given, ref, state.clock())
     if found is None:
-        raise await by_ref.unknown(state.database, ref)
+        raise await stored_entities.make_unknown_error(state.database, ref)
     if found.graded is None:
         raise NotFoundError(f"The scorecard {given.card.id} does not apply to {ref}.")
     entity = _render_entity_level(given, ref, found.graded)
@@ -438,7 +438,7 @@ def _parse_level_filter(request: Request, given: ScorecardInEffect) -> LevelFilt
 
 def _parse_group(request: Request) -> str | None:
     group = check_parameters.GROUP.of(request)
-    return None if group is None else refs.canonical(group, kind="group")
+    return None if group is None else refs.canonicalize_ref(group, kind="group")
 
 
 def _render_entity_level(
@@ -480,13 +480,15 @@ async def _find_badge(request: Request, state: HandlerContext) -> Badge:
     missing = NotFoundError("There is no such badge.")
     parts = (request.parameter(name) for name in ("kind", "namespace", "name"))
     try:
-        ref = str(refs.parse("{}:{}/{}".format(*parts)))
+        ref = str(refs.parse_ref("{}:{}/{}".format(*parts)))
         given = await scorecard_figures.get_scorecard_in_effect(
             state.database, SCORECARD_ID.of(request)
         )
     except (InputError, NotFoundError):
         raise missing from None
-    entity_id = await collectable.id_of(state.database, ref) if given.card.public else None
+    entity_id = (
+        await stored_entities.read_entity_id(state.database, ref) if given.card.public else None
+    )
     if entity_id is None:
         raise missing
     levels = await level_store.read_entity_levels(state.database, entity_id)

@@ -12,7 +12,7 @@ from factbook.api.parameters import IF_MATCH
 from factbook.audit.trail import About, AuditEntry
 from factbook.auth import group_roles
 from factbook.auth.permissions import SCIM_WRITE
-from factbook.catalog.store.apply import Actor
+from factbook.catalog.store.stored_sets import Actor
 from factbook.clock import iso
 from factbook.errors import (
     ConflictError,

@@ -1,14 +1,24 @@
-"""The well-known kinds: the fields that their spec has, and the relations that it states.
+"""Well-known kinds: the fields and relations of their spec, and facts that every entity has.
 
 Source: the catalog API's descriptor format and its table of well-known relations. Entities of other
 kinds and API versions are stored unchecked; only strict validation rejects them. The target of a
 relation need not exist; the inverse relation appears once it does.
+
+Compliance is a number of bits, computed in the transaction that writes the entity or one that
+points to it, so a read reflects the catalog at that moment. OWNER_EXISTS is not stored: deleting a
+group would change every entity it owns, so reads look the owner up. A blank value counts as absent,
+and so does an owner that is not a string.
 """
 
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from factbook.catalog import ref as refs
+from factbook.catalog.piecewise import ordered
 from factbook.errors import InputError
 
 Spec = dict[str, Any]
@@ -63,6 +73,38 @@ _NOT_TEXT: dict[type, str] = {
 
 Relation = tuple[str, str]  # type and target reference
 
+HAS_TITLE = 1
+HAS_DESCRIPTION = 2
+HAS_TAGS = 4
+HAS_OWNER = 8  # spec.owner is a text that is not blank
+HAS_TECHDOCS_REF = 16
+HAS_OWNER_RELATION = 32  # an ownedBy relation is derived; its target need not exist
+HAS_GROUP_OWNER = 64  # and its target is a group
+HAS_RELATIONSHIPS = 128  # any relation but ownedBy, in either direction
+OWNER_EXISTS = 256  # a target of an ownedBy relation is in the catalog
+# An owner got another name since the entity was written, so its name may be of another group now.
+OWNER_RENAMED = 512
+
+RELATION_BITS = HAS_OWNER_RELATION | HAS_GROUP_OWNER | HAS_RELATIONSHIPS
+TECHDOCS_ANNOTATION = "backstage.io/techdocs-ref"
+_TARGET = '","targetRef":"'
+_OWNED_BY = "ownedBy"
+
+_FORWARD = {
+    "ownedBy": "ownerOf",
+    "partOf": "hasPart",
+    "providesApi": "apiProvidedBy",
+    "consumesApi": "apiConsumedBy",
+    "dependsOn": "dependencyOf",
+    "memberOf": "hasMember",
+    "childOf": "parentOf",
+}
+REVERSE_RELATIONS = _FORWARD | {reverse: forward for forward, reverse in _FORWARD.items()}
+
+Document = Mapping[str, Any]
+
+OWNER_EXISTS_FACT: Final = "ownerExists"
+
 
 class _RelationField(NamedTuple):
     name: str
@@ -71,9 +113,16 @@ class _RelationField(NamedTuple):
 
 
 _OWNER = _RelationField("owner", "group", "ownedBy")
+
+
 _SYSTEM = _RelationField("system", "system", "partOf")
+
+
 _DEPENDS_ON = _RelationField("dependsOn", None, "dependsOn")
+
+
 _DEPENDENCY_OF = _RelationField("dependencyOf", None, "dependencyOf")
+
 
 # The fields that hold references, with what they say.
 RELATIONS: dict[str, tuple[_RelationField, ...]] = {
@@ -110,10 +159,10 @@ def spec_problems(api_version: str, kind: str, spec: Spec) -> list[tuple[str, st
         if field not in spec:
             if not (field == "definition" and spec.get("type") == "mcp-server"):
                 problems.append((field, f"spec.{field} is required for this kind"))
-        elif not _is(spec[field], type_):
+        elif not _has_type(spec[field], type_):
             problems.append((field, f"spec.{field} has to be {_WORDS[type_]}"))
     for field, type_ in OPTIONAL[kind].items():
-        if field in spec and not _is(spec[field], type_):
+        if field in spec and not _has_type(spec[field], type_):
             problems.append((field, f"spec.{field} has to be {_WORDS[type_]}"))
     return problems
 
@@ -136,7 +185,7 @@ def derive_relations(
             try:
                 if not isinstance(item, str) or not item:
                     raise _no_reference(item, field, namespace)
-                target = refs.target(item, kind=field.target_kind, namespace=namespace)
+                target = refs.canonicalize_target(item, kind=field.target_kind, namespace=namespace)
             except InputError as error:
                 place = f"{field.name}[{position}]" if is_list else field.name
                 problems.append((place, f"spec.{place}: {error.message}"))
@@ -169,11 +218,154 @@ def former_relations(kind: str, namespace: str, spec: Spec) -> set[Relation]:
             # Without a namespace and a kind it has those of the entity and the field.
             if isinstance(text, str) and (are_owners or "/" in text or ":" in text):
                 with suppress(InputError):
-                    edge = refs.canonical(text, kind=field.target_kind, namespace=namespace)
-                    if are_owners or not refs.is_possible(edge):
+                    edge = refs.canonicalize_ref(text, kind=field.target_kind, namespace=namespace)
+                    if are_owners or not refs.is_possible_ref(edge):
                         found.add((field.type, edge))
     return found
 
 
-def _is(value: object, type_: type) -> bool:
+def _has_type(value: object, type_: type) -> bool:
     return isinstance(value, type_) and not (type_ is str and not value)
+
+
+def compute_document_bits(metadata: dict[str, Any], spec: dict[str, Any]) -> int:
+    """The bits determined by the entity's own document."""
+    return (
+        (HAS_TITLE if _is_text(metadata.get("title")) else 0)
+        | (HAS_DESCRIPTION if _is_text(metadata.get("description")) else 0)
+        | (HAS_TAGS if metadata.get("tags") else 0)
+        | (HAS_OWNER if _is_text(spec.get("owner")) else 0)
+        | (
+            HAS_TECHDOCS_REF
+            if _is_text(metadata.get("annotations", {}).get(TECHDOCS_ANNOTATION))
+            else 0
+        )
+    )
+
+
+def _is_text(text: object) -> bool:
+    """Return true if the value is a string that is not blank."""
+    return isinstance(text, str) and bool(text.strip())
+
+
+def compute_relation_bits(relations: Iterable[tuple[str, str]]) -> int:
+    """The bits determined by an entity's relations in both directions."""
+    bits = 0
+    for type_, target in relations:
+        if type_ == "ownedBy":
+            bits |= HAS_OWNER_RELATION
+            if target.startswith("group:"):
+                bits |= HAS_GROUP_OWNER
+        else:
+            bits |= HAS_RELATIONSHIPS
+    return bits
+
+
+def replace_relation_bits(bits: int, relations: Iterable[tuple[str, str]]) -> int:
+    """The bits updated for an entity whose relations are now these."""
+    return bits & ~RELATION_BITS | compute_relation_bits(relations)
+
+
+# In a reference a quote is written with a backslash, so these are found between parts alone.
+_START, _BETWEEN, _END = '[{"type":"', '"},{"type":"', '"}]'
+
+
+# The types that entities state; what is left of REVERSE shows only at the other end.
+STATED_RELATIONS = frozenset(field.type for fields in RELATIONS.values() for field in fields)
+
+
+def render_relations(relations: Iterable[Relation]) -> str:
+    """The JSON array shown to readers: distinct, sorted by type and target."""
+    by_type: dict[str, set[str]] = {}
+    for type_, target in relations:
+        by_type.setdefault(type_, set()).add(target)
+    return msgspec.json.encode(
+        [
+            {"type": type_, "targetRef": target}
+            for type_ in sorted(by_type)
+            for target in ordered(by_type[type_])
+        ]
+    ).decode()
+
+
+class RenderedRelations:
+    """The text of `render_relations`, to be changed without a look at the relations that stay.
+
+    An entity with very many relations gets and loses them one by one, as others that point at it
+    come and go. Reading and rendering all of them for each would be a thousand times the work.
+    """
+
+    def __init__(self, text: str) -> None:
+        inner = text[len(_START) : -len(_END)]
+        self._parts = inner.split(_BETWEEN) if inner else []
+
+    @property
+    def text(self) -> str:
+        """The JSON array."""
+        return f"{_START}{_BETWEEN.join(self._parts)}{_END}" if self._parts else "[]"
+
+    @property
+    def compliance(self) -> int:
+        """The bits determined by the relations, as of `compute_relation_bits`."""
+        places = (0, len(self._parts) - 1, self._place((_OWNED_BY, "")))
+        owners = self._place((_OWNED_BY, "group:"))
+        some = {self._parts[at] for at in (*places, owners) if 0 <= at < len(self._parts)}
+        return compute_relation_bits(map(_parse_relation, some))
+
+    def change(self, asked: Iterable[Relation], there: set[Relation]) -> bool:
+        """Leave of the relations asked for those that are there; returns whether any differed."""
+        differed = False
+        for relation in asked:
+            place = self._place(relation)
+            shown = self._parts[place : place + 1] == [part := _render_relation(relation)]
+            if relation in there and not shown:
+                self._parts.insert(place, part)
+            elif shown and relation not in there:
+                del self._parts[place]
+            else:
+                continue
+            differed = True
+        return differed
+
+    def _place(self, relation: Relation) -> int:
+        return bisect_left(self._parts, relation, key=_parse_relation)
+
+
+def _parse_relation(part: str) -> Relation:
+    type_, _, target = part.partition(_TARGET)
+    return type_, msgspec.json.decode(f'"{target}"') if "\\" in target else target
+
+
+def _render_relation(relation: Relation) -> str:
+    type_, target = relation
+    return f"{type_}{_TARGET}{msgspec.json.encode(target)[1:-1].decode()}"
+
+
+def _read_owner(entity: Document) -> Any:
+    related = entity.get("relations") or ()
+    return min((one["targetRef"] for one in related if one["type"] == "ownedBy"), default=None)
+
+
+def _field_reader(part: str, name: str) -> Callable[[Document], Any]:
+    def value(entity: Document) -> Any:
+        found = entity.get(part)
+        return found.get(name) if isinstance(found, dict) else None
+
+    return value
+
+
+# By the name of the fact: its value in an entity in the form that the catalog shows.
+ESSENTIAL_READERS: Final[Mapping[str, Callable[[Document], Any]]] = {
+    "owner": _read_owner,
+    "type": _field_reader("spec", "type"),
+    "lifecycle": _field_reader("spec", "lifecycle"),
+    "tags": _field_reader("metadata", "tags"),
+    "labels": _field_reader("metadata", "labels"),
+}
+
+
+def list_essentials(entity: Document, *, owner_exists: bool) -> dict[str, Any]:
+    """The facts of an entity; what it does not say is left out."""
+    found = {name: read(entity) for name, read in ESSENTIAL_READERS.items()}
+    known = {name: value for name, value in found.items() if value is not None}
+    return known if "owner" not in known else {**known, OWNER_EXISTS_FACT: owner_exists}

@@ -1,13 +1,21 @@
-"""Trust for people: which sets are believed when a membership gives a right.
+"""Groups of a person, and the sets that are believed when a membership gives a right.
 
 Anybody who can push one set, or commit to one imported repository, can write that somebody is a
 member of a group. Such a membership shows in the catalog and gives no right.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, Self
 
+import msgspec
+
+from factbook.auth import tokens, users
+from factbook.catalog.piecewise import slices
+from factbook.catalog.store import locks, stored_entities
+from factbook.catalog.store.conditions import AllOf
+from factbook.catalog.store.locks import WriteLocks
 from factbook.settings import Settings
+from factbook.storage import Database, Row, Transaction
 
 # Begins the names of sets that importers write. No pushed set has a slash in its name.
 IMPORTED: Final = "import/"
@@ -22,9 +30,13 @@ _CODE_HOSTS: Final = frozenset({"gitea", "github", "gitlab"})
 PEOPLE_FILES: Final = "people"
 # What a code host says of people itself, as opposed to files in its repositories.
 _ACCOUNTS: Final = frozenset({"groups", "members", "teams"})
+_NO_SOURCE: Final = 0
+
+_AT_ONCE: Final = 500
+
+
 # A part takes users and groups from parts below it.
 _FILES, _PEOPLE_FILES, _HOST, _DIRECTORY = 1, 2, 3, 4
-_NO_SOURCE: Final = 0
 
 
 class PeopleTrust(NamedTuple):
@@ -39,7 +51,7 @@ class PeopleTrust(NamedTuple):
 
     def names(self, set_name: str | None) -> bool:
         """True if the setting names the set; None means entities outside any set."""
-        return matches(self.sets, set_name)
+        return matches_set(self.sets, set_name)
 
     def counts(self, stated_in: str | None, group_in: str | None) -> bool:
         """True if a membership that one set states gives the rights of a group in another set.
@@ -49,13 +61,15 @@ class PeopleTrust(NamedTuple):
         """
         if self.names(stated_in):
             return True
-        source = _source(stated_in)
+        source = _set_source(stated_in)
         if source == _HOST:
-            return _source(group_in) == _HOST and _importer(stated_in) == _importer(group_in)
+            return _set_source(group_in) == _HOST and _importer_of_set(
+                stated_in
+            ) == _importer_of_set(group_in)
         return source == _DIRECTORY
 
 
-def matches(patterns: Iterable[str], set_name: str | None) -> bool:
+def matches_set(patterns: Iterable[str], set_name: str | None) -> bool:
     """True if a pattern names the set. Only patterns that begin with `import/` match imports."""
     if set_name is None:
         return OUTSIDE in patterns
@@ -69,29 +83,29 @@ def matches(patterns: Iterable[str], set_name: str | None) -> bool:
 
 def is_from_files(set_name: str | None) -> bool:
     """True for a set with entities of files in repositories."""
-    return _source(set_name) in (_FILES, _PEOPLE_FILES)
+    return _set_source(set_name) in (_FILES, _PEOPLE_FILES)
 
 
-def outranks(set_name: str | None, other: str | None, ref: str) -> bool:
+def outranks_set(set_name: str | None, other: str | None, ref: str) -> bool:
     """True if a set takes this user or group from another one.
 
     What a directory or a code host says of people replaces what a file in a repository says.
     """
     if not ref.startswith(("user:", "group:")):
         return False
-    source, below = _source(set_name), _source(other)
+    source, below = _set_source(set_name), _set_source(other)
     return below in (_FILES, _PEOPLE_FILES) and source > below
 
 
-def precedence(set_name: str) -> int:
+def rank_set(set_name: str) -> int:
     """The place of a set among those that state people; the highest one counts."""
-    return _source(set_name)
+    return _set_source(set_name)
 
 
-def _source(set_name: str | None) -> int:
+def _set_source(set_name: str | None) -> int:
     if set_name is None or not set_name.startswith(IMPORTED):
         return _NO_SOURCE
-    kind, word = _importer(set_name).partition("-")[0], set_name.rpartition(".")[2]
+    kind, word = _importer_of_set(set_name).partition("-")[0], set_name.rpartition(".")[2]
     if kind in _DIRECTORIES:
         return _DIRECTORY
     if kind not in _CODE_HOSTS:
@@ -101,8 +115,228 @@ def _source(set_name: str | None) -> int:
     return _PEOPLE_FILES if word == PEOPLE_FILES else _FILES
 
 
-def _importer(set_name: str | None) -> str:
+def _importer_of_set(set_name: str | None) -> str:
     """The id of the importer that writes a set, empty if none does."""
     if set_name is None or not set_name.startswith(IMPORTED):
         return ""
     return set_name.removeprefix(IMPORTED).partition("/")[0]
+
+
+class StatedMembership(NamedTuple):
+    """A membership as one entity states it.
+
+    `stated_in` is the set of that entity and `group_in` that of the group, None for no set. The
+    group need not be in the catalog; then `group_id` is None.
+    """
+
+    person: str
+    group: str
+    stated_by: str
+    stated_in: str | None
+    group_id: int | None
+    group_in: str | None
+
+    def counts(self, trust: PeopleTrust) -> bool:
+        """True if it gives the rights of the group."""
+        return trust.counts(self.stated_in, self.group_in)
+
+
+def list_groups(transaction: Transaction, ref: str, trust: PeopleTrust) -> frozenset[str]:
+    """The groups whose rights a person has as a direct member.
+
+    None, here and below, for an account that nothing proves to be the catalog's user of its name.
+    """
+    if users.is_unproven(transaction, ref):
+        return frozenset()
+    return _trusted_groups(transaction.all(_STATED_MEMBERSHIPS, ([ref], [ref])), trust)
+
+
+def lock_groups(
+    transaction: Transaction, held: WriteLocks, ref: str, trust: PeopleTrust
+) -> frozenset[str]:
+    """The same, as they stay until the end of the write: what states them is locked."""
+    if users.is_unproven(transaction, ref):
+        return frozenset()
+    while True:
+        rows = [
+            StatedMembership(*row) for row in transaction.all(_STATED_MEMBERSHIPS, ([ref], [ref]))
+        ]
+        counted = [row for row in rows if row.counts(trust)]
+        owners = {locks.owner(row.stated_in, row.stated_by) for row in counted}
+        owners |= {locks.owner(row.group_in, row.group) for row in counted if row.group_id}
+        if not held.share(transaction, owners):
+            return frozenset(row.group for row in counted)
+
+
+async def read_groups(database: Database, ref: str, trust: PeopleTrust) -> frozenset[str]:
+    """The same, for those who read."""
+    if await users.read_unproven(database, ref):
+        return frozenset()
+    return _trusted_groups(await database.all(_STATED_MEMBERSHIPS, ([ref], [ref])), trust)
+
+
+async def read_stated_groups(database: Database, ref: str) -> frozenset[str]:
+    """Every group that a person is said to be in. Gives no right."""
+    return frozenset(row[1] for row in await database.all(_STATED_MEMBERSHIPS, ([ref], [ref])))
+
+
+async def find_without_rights(
+    database: Database, people: Iterable[str], trust: PeopleTrust
+) -> list[StatedMembership]:
+    """The memberships of these people that give no right, with all that state them."""
+    found: list[StatedMembership] = []
+    for refs in slices(sorted(set(people)), _AT_ONCE):
+        rows = [
+            StatedMembership(*row) for row in await database.all(_STATED_MEMBERSHIPS, (refs, refs))
+        ]
+        counted = {(row.person, row.group) for row in rows if row.counts(trust)}
+        found += sorted(row for row in rows if (row.person, row.group) not in counted)
+    return found
+
+
+def list_owners(transaction: Transaction, ref: str) -> frozenset[str]:
+    """The owners of an entity."""
+    return frozenset(owner for (owner,) in transaction.all(_OWNERS_OF_ENTITY, (ref,)))
+
+
+def _trusted_groups(rows: Sequence[Row], trust: PeopleTrust) -> frozenset[str]:
+    stated = [StatedMembership(*row) for row in rows]
+    return frozenset(row.group for row in stated if row.counts(trust))
+
+
+class LostRight(NamedTuple):
+    """Groups whose rights a person lacks, as only this set states the memberships.
+
+    `setting` is the line that restores them; `importer_setting` one more in the table of the
+    importer, for what a file in a repository says.
+    """
+
+    person: str
+    groups: tuple[str, ...]
+    stated_in: str | None
+    setting: str
+    importer_setting: str = ""
+
+    @property
+    def place(self) -> str:
+        """The set, for people."""
+        return _name_set(self.stated_in)
+
+    @property
+    def remedy(self) -> str:
+        """The settings, for people."""
+        if not self.importer_setting:
+            return self.setting
+        importer = (self.stated_in or "").split("/")[1]
+        return f"{self.setting} and, among the options of {importer}, {self.importer_setting}"
+
+
+class SetWithoutRights(NamedTuple):
+    """A set that is not trusted for people, and how many memberships it states."""
+
+    name: str | None
+    memberships: int
+    setting: str
+
+    @property
+    def place(self) -> str:
+        """The set, for people."""
+        return _name_set(self.name)
+
+
+async def find_lost_rights(database: Database, trust: PeopleTrust, domain: str) -> list[LostRight]:
+    """The rights that people with accounts or tokens lack, by set and person.
+
+    `domain` is that of the service's own annotations.
+    """
+    people = await users.list_enabled_refs(database)
+    people.update(await tokens.list_token_owners(database))
+    stated = await find_without_rights(database, people, trust)
+    from_files = [row.stated_by for row in stated if is_from_files(row.stated_in)]
+    origins = await _find_origins(database, from_files, domain) if from_files else {}
+    grouped: dict[tuple[str, str | None, str], list[StatedMembership]] = {}
+    for row in stated:
+        key = (row.person, row.stated_in, origins.get(row.stated_by, ""))
+        grouped.setdefault(key, []).append(row)
+    return [
+        LostRight(
+            person,
+            tuple(sorted({row.group for row in rows})),
+            name,
+            _people_setting(trust, [_trusted_name(name)]),
+            f'people_from = ["{origin}"]' if origin else "",
+        )
+        for (person, name, origin), rows in sorted(grouped.items(), key=_order_group)
+    ]
+
+
+async def find_sets_without_rights(
+    database: Database, trust: PeopleTrust
+) -> list[SetWithoutRights]:
+    """The sets that state memberships and are not trusted, by name."""
+    rows = await database.all(_STATING_SETS)
+    return [
+        SetWithoutRights(name, count, _people_setting(trust, [_trusted_name(name)]))
+        for name, count in sorted(rows, key=lambda row: row[0] or "")
+        if not trust.counts(name, name)
+    ]
+
+
+def _name_set(set_name: str | None) -> str:
+    """A set, or what is outside any, for people."""
+    return "entities outside any set" if set_name is None else f"the set {set_name}"
+
+
+def _trusted_name(set_name: str | None) -> str:
+    """The name that the setting would have: people of files have a part of their own."""
+    if set_name is None:
+        return OUTSIDE
+    if is_from_files(set_name):
+        return f"{set_name.rpartition('.')[0]}.{PEOPLE_FILES}"
+    return set_name
+
+
+def _people_setting(trust: PeopleTrust, more: Iterable[str]) -> str:
+    names = dict.fromkeys([*trust.sets, *more])
+    return f"people_sets = {msgspec.json.encode([*names]).decode().replace(',', ', ')}"
+
+
+async def _find_origins(database: Database, refs: Iterable[str], domain: str) -> Mapping[str, str]:
+    """The repositories, as `people_from` names them, that entities were imported from."""
+    mark, found = f"{domain}/{ORIGIN_MARK}", dict[str, str]()
+    stored = await stored_entities.read_entities_by_refs(database, sorted(set(refs)), AllOf([]))
+    for ref, one in stored.items():
+        metadata = msgspec.json.decode(one.render())["metadata"]
+        origin = str(metadata.get("annotations", {}).get(mark, ""))
+        found[ref] = origin.partition("/")[2]
+    return found
+
+
+def _order_group(group: tuple[tuple[str, str | None, str], object]) -> tuple[str, str, str]:
+    (person, name, origin), _ = group
+    return name or "", person, origin
+
+
+_STATED_MEMBERSHIPS: Final = """
+SELECT e.ref, r.target_ref, e.ref, s.name, g.id, t.name
+FROM entities e JOIN relations r ON r.source_id = e.id
+LEFT JOIN sets s ON s.id = e.set_id
+LEFT JOIN entities g ON g.ref = r.target_ref LEFT JOIN sets t ON t.id = g.set_id
+WHERE e.ref IN LIST(?) AND r.type = 'memberOf'
+UNION
+SELECT r.target_ref, g.ref, g.ref, s.name, g.id, s.name
+FROM relations r JOIN entities g ON g.id = r.source_id
+LEFT JOIN sets s ON s.id = g.set_id
+WHERE r.target_ref IN LIST(?) AND r.type = 'hasMember'
+"""
+
+_OWNERS_OF_ENTITY: Final = """
+SELECT r.target_ref FROM entities e JOIN relations r ON r.source_id = e.id
+WHERE e.ref = ? AND r.type = 'ownedBy'
+"""
+
+_STATING_SETS: Final = """
+SELECT s.name, count(*) FROM relations r JOIN entities e ON e.id = r.source_id
+LEFT JOIN sets s ON s.id = e.set_id
+WHERE r.type IN ('memberOf', 'hasMember') GROUP BY s.name
+"""

@@ -1,22 +1,36 @@
-"""Conversion of pushed items to entities ready to store; pure functions.
-
-Every item is checked before anything is written, and all problems are reported together.
-"""
+"""Conversion of pushed items to entities ready to store, and the rules of a push."""
 
 import hashlib
+import re
 import threading
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, Self
+from urllib.parse import quote
 
 import msgspec
+from msgspec import Struct
 
 from factbook import json_parts
-from factbook.catalog import kinds, validation
-from factbook.catalog.push_rules import MOST_ITEMS, EntityLimits, PushRules
+from factbook.catalog import kinds, people_trust, validation
 from factbook.catalog.ref import DEFAULT_NAMESPACE, EntityRef
 from factbook.catalog.validation import Problem
 from factbook.errors import InputError, InvalidItemsError, PayloadTooLargeError, in_words, problem
 from factbook.schemas.catalog import Notice
+from factbook.settings import Settings
+
+Entity = dict[str, Any]
+
+MANAGED_BY_LOCATION = "backstage.io/managed-by-location"
+MANAGED_BY_ORIGIN_LOCATION = "backstage.io/managed-by-origin-location"
+
+# Of a set, where the settings say nothing else.
+MOST_ITEMS: Final = 100_000
+_PLAIN_PATH = re.compile(r"[a-z0-9._/:-]*")
+# The parts of `metadata` that have a limit each.
+_PARTS = ("labels", "annotations", "tags", "links")
 
 _encode = msgspec.json.Encoder().encode
 
@@ -26,6 +40,167 @@ _MOST_WARNINGS: Final = 10_000
 _MORE_PROBLEMS: Final = f"there are more than {_MOST_PROBLEMS:,} problems; the rest is not listed"
 # What an entity may have of values, lists and objects for each value that it may have.
 _PARTS_OF_VALUE: Final = 4
+
+
+@dataclass(frozen=True)
+class Annotator:
+    """Writer of the service's annotations, with the configured keys."""
+
+    word: str
+    domain: str
+
+    @property
+    def base_path(self) -> str:
+        """The path of the push interface."""
+        return f"/api/catalog/{self.word}-entities"
+
+    def annotate(self, annotations: dict[str, str], ref: str, set_name: str | None) -> None:
+        """Add the service's annotations, replacing client values under the same keys."""
+        entities = self._entities
+        # Taken out first, so that an entity that was read and comes back keeps its order and etag.
+        for key in self._keys:
+            annotations.pop(key, None)
+        if set_name is not None:
+            annotations[self._entity_set] = set_name
+        annotations[MANAGED_BY_LOCATION] = f"{entities}/by-ref/{quote_ref(ref)}"
+        annotations[MANAGED_BY_ORIGIN_LOCATION] = entities
+
+    def count(self, annotations: dict[str, str]) -> int:
+        """Count the annotations that are the service's own."""
+        return len(annotations.keys() & self._keys)
+
+    @cached_property
+    def _entities(self) -> str:
+        return f"{self.word}-api:{self.base_path}/entities"
+
+    @cached_property
+    def _entity_set(self) -> str:
+        return f"{self.domain}/entity-set"
+
+    @cached_property
+    def _keys(self) -> tuple[str, str, str]:
+        return (self._entity_set, MANAGED_BY_LOCATION, MANAGED_BY_ORIGIN_LOCATION)
+
+
+class EntityLimits(NamedTuple):
+    """The limits of one entity, each with its own setting `max_entity_…`."""
+
+    relations: int = 10_000
+    labels: int = 1_000
+    annotations: int = 1_000
+    tags: int = 1_000
+    links: int = 1_000
+    values: int = 25_000
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """The limits given by the settings."""
+        return cls(*(getattr(settings, _limit_setting(name)) for name in cls._fields))
+
+    def problems(self, entity: Entity, size: int, own_annotations: int = 0) -> Iterator[Problem]:
+        """Yield each limit that a valid entity of so many bytes exceeds, as (path, message).
+
+        `own_annotations` is the number of annotations added by the service, which are not counted.
+        """
+        if size <= 2 * min(self):
+            return  # whatever is counted takes two bytes, with what separates it from the next
+        for part in _PARTS:
+            count = len(entity["metadata"].get(part, ()))
+            if part == "annotations":
+                count -= own_annotations
+            yield from self._problems(part, count, f"metadata.{part}")
+        counts = _count_references(entity)
+        if counts:
+            longest = max(counts, key=lambda field: counts[field])
+            yield from self._problems("relations", sum(counts.values()), f"spec.{longest}")
+        yield from self._problems("values", _count_values(entity) - own_annotations, "")
+
+    def _problems(self, name: str, count: int, path: str) -> Iterator[Problem]:
+        most = getattr(self, name)
+        if count > most:
+            default = self._field_defaults[name]
+            text = f"{count} {name} are more than one entity may have"
+            yield path, f"{text}: {_limit_setting(name)} is {most}, by default {default}"
+
+
+DEFAULT_LIMITS = EntityLimits()
+
+
+class AllowedKinds(NamedTuple):
+    """The only kinds that sets may hold, by patterns of their names; no pattern: any kind."""
+
+    kinds: Mapping[str, frozenset[str]] = MappingProxyType({})
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """The kinds given by the settings."""
+        given = settings.allowed_kinds.items()
+        return cls({name: frozenset(kind.lower() for kind in kinds) for name, kinds in given})
+
+    def problem(self, set_name: str | None, kind: object) -> str:
+        """The reason why a set may not hold this kind; empty if it may."""
+        rows = [row for row in self.kinds if people_trust.matches_set([row], set_name)]
+        if not rows or any(str(kind).lower() in self.kinds[row] for row in rows):
+            return ""
+        place = "outside any set" if set_name is None else f"in the set {set_name}"
+        return f"{str(kind)[:80]} isn't allowed {place} by the setting allowed_kinds"
+
+
+class PushRules(Struct, frozen=True):
+    """Settings for checking and annotating pushed entities."""
+
+    annotator: Annotator
+    strict_names: bool = False
+    max_items: int = MOST_ITEMS
+    max_depth: int = 64
+    limits: EntityLimits = DEFAULT_LIMITS
+    kinds: AllowedKinds = AllowedKinds()
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """The rules given by the settings."""
+        return cls(
+            Annotator(settings.push_word, settings.annotation_domain),
+            strict_names=settings.entity_names == "strict",
+            max_items=settings.max_set_items,
+            max_depth=settings.max_json_depth,
+            limits=EntityLimits.of(settings),
+            kinds=AllowedKinds.of(settings),
+        )
+
+
+def quote_ref(ref: str) -> str:
+    """Percent-encode the reference as one path segment."""
+    if _PLAIN_PATH.fullmatch(ref):
+        return ref.replace(":", "%3A").replace("/", "%2F")
+    return quote(ref, safe="")
+
+
+def _limit_setting(name: str) -> str:
+    return f"max_entity_{name}"
+
+
+def _count_references(entity: Entity) -> dict[str, int]:
+    """Count the references in each field of the spec."""
+    spec = entity.get("spec", {})
+    fields = (field.name for field in kinds.RELATIONS.get(entity["kind"].lower(), ()))
+    stated = {name: spec[name] for name in fields if spec.get(name) is not None}
+    return {name: len(value) if isinstance(value, list) else 1 for name, value in stated.items()}
+
+
+def _count_values(entity: Entity) -> int:
+    """Count the scalar values in the JSON: everything that is neither an object nor an array."""
+    count = 0
+    layer: list[Any] = [entity]
+    while layer:
+        nested: list[Any] = []
+        for item in layer:
+            children = item.values() if isinstance(item, dict) else item
+            inner = [child for child in children if isinstance(child, dict | list)]
+            count += len(item) - len(inner)
+            nested += inner
+        layer = nested
+    return count
 
 
 class Prepared(msgspec.Struct, frozen=True, gc=False):
@@ -87,15 +262,21 @@ class _Values(msgspec.Struct, forbid_unknown_fields=True):
     items: list[_Value]
 
 
-def _counted(type_: type, found: object) -> _Value:
+def _counted_type(type_: type, found: object) -> _Value:
     _items.add()
     return _VALUE
 
 
 _items: Final = _Count()
+
+
 _VALUE: Final = _Value()
+
+
 _objects = msgspec.json.Decoder(_Objects)
-_values = msgspec.json.Decoder(_Values, dec_hook=_counted)
+
+
+_values = msgspec.json.Decoder(_Values, dec_hook=_counted_type)
 
 
 def decode_body(body: bytes | bytearray, rules: PushRules) -> list[msgspec.Raw]:
@@ -106,10 +287,12 @@ def decode_body(body: bytes | bytearray, rules: PushRules) -> list[msgspec.Raw]:
     try:
         # Between two items is a comma.
         if body.count(b",") >= rules.max_items:
-            _count(body, rules.max_items)
+            _count_error(body, rules.max_items)
         return _body.decode(body).items
     except _TooManyItemsError:
-        raise PayloadTooLargeError(f"More than {rules.max_items} items{_limit(rules)}") from None
+        raise PayloadTooLargeError(
+            f"More than {rules.max_items} items{_items_hint(rules)}"
+        ) from None
     except msgspec.ValidationError as error:
         raise InputError(
             f'The body has to be {{"items": [entity, ...]}}: {in_words(error)}.'
@@ -120,7 +303,7 @@ def decode_body(body: bytes | bytearray, rules: PushRules) -> list[msgspec.Raw]:
         raise InputError(f"The body is not valid JSON: {error}.") from None
 
 
-def _count(body: bytes | bytearray, most: int) -> None:
+def _count_error(body: bytes | bytearray, most: int) -> None:
     """Raise _TooManyItemsError for more than `most` items; what msgspec does for a wrong body."""
     try:
         _items.left = most
@@ -131,35 +314,37 @@ def _count(body: bytes | bytearray, most: int) -> None:
         _values.decode(body)
 
 
-def _limit(rules: PushRules) -> str:
+def _items_hint(rules: PushRules) -> str:
     return (
         " are more than a set may hold: "
         f"max_set_items is {rules.max_items}, by default {MOST_ITEMS}."
     )
 
 
-def raw(document: str) -> msgspec.Raw:
+def make_raw_item(document: str) -> msgspec.Raw:
     """A stored document in the form of a pushed item."""
     return msgspec.Raw(document.encode())
 
 
-def unchanged(ref: str, document: str) -> Prepared:
+def prepare_unchanged(ref: str, document: str) -> Prepared:
     """A stored entity as a push that leaves it as it is has it."""
-    return Prepared(ref, document, _etag(document.encode()), None)
+    return Prepared(ref, document, _compute_etag(document.encode()), None)
 
 
 def prepare_body(body: bytes | bytearray, set_name: str, rules: PushRules) -> PreparedPush:
-    """The entities to store of a body; raises what `decode_body` and `prepare` do."""
-    return prepare(decode_body(body, rules), set_name, rules)
+    """The entities to store of a body; raises what `decode_body` and `prepare_items` do."""
+    return prepare_items(decode_body(body, rules), set_name, rules)
 
 
-def prepare(items: Sequence[msgspec.Raw], set_name: str | None, rules: PushRules) -> PreparedPush:
+def prepare_items(
+    items: Sequence[msgspec.Raw], set_name: str | None, rules: PushRules
+) -> PreparedPush:
     """The entities to store.
 
     Raises InvalidItemsError with every problem of every item, each with its JSON path, and
     PayloadTooLargeError when there are more items than a set may hold.
     """
-    check_size(len(items), rules)
+    check_set_size(len(items), rules)
     preparing = _Preparing(set_name, rules)
     for position, item in enumerate(items):
         preparing.add(position, item)
@@ -168,17 +353,17 @@ def prepare(items: Sequence[msgspec.Raw], set_name: str | None, rules: PushRules
     return preparing.push()
 
 
-def prepare_one(item: msgspec.Raw, set_name: str | None, rules: PushRules) -> PreparedPush:
+def prepare_item(item: msgspec.Raw, set_name: str | None, rules: PushRules) -> PreparedPush:
     """Prepare a single entity; the paths of InvalidItemsError are relative to the entity."""
     preparing = _Preparing(set_name, rules)
     preparing.add(None, item)
     return preparing.push()
 
 
-def check_size(count: int, rules: PushRules) -> None:
+def check_set_size(count: int, rules: PushRules) -> None:
     """Raise PayloadTooLargeError if `count` exceeds the limit for a set."""
     if count > rules.max_items:
-        raise PayloadTooLargeError(f"{count} items{_limit(rules)}")
+        raise PayloadTooLargeError(f"{count} items{_items_hint(rules)}")
 
 
 class _Preparing:
@@ -217,7 +402,7 @@ class _Preparing:
             self._problem(position, path, message)
         if found:
             return
-        ref = _identify(entity)
+        ref = _identify_entity(entity)
         text = str(ref)
         first = self._seen.setdefault(text, position)
         if first != position:
@@ -229,7 +414,7 @@ class _Preparing:
         notices = dropped + [each for each in missing if each[0] not in told] + stored
         for path, message in notices[: _MOST_WARNINGS - len(self.warnings)]:
             said = message.removeprefix(f"{path}: ")
-            self.warnings.append(Notice(_path(position, path), said, text))
+            self.warnings.append(Notice(_problem_path(position, path), said, text))
         self.items.append(self._prepared(entity, text, missing))
 
     def _found(self, entity: Any, document: bytes) -> list[Problem]:
@@ -248,7 +433,7 @@ class _Preparing:
         return list(rules.limits.problems(entity, len(document), own))
 
     def _problem(self, position: int | None, path: str, message: str) -> None:
-        self.problems.append({"path": _path(position, path), "message": message})
+        self.problems.append({"path": _problem_path(position, path), "message": message})
 
     def _prepared(
         self, entity: dict[str, Any], ref: str, missing: list[tuple[str, str]]
@@ -256,8 +441,8 @@ class _Preparing:
         metadata = entity["metadata"]
         annotations = metadata.setdefault("annotations", {})
         self._rules.annotator.annotate(annotations, ref, self._set_name)
-        document = _encode(_in_order(entity))
-        return Prepared(ref, document.decode(), _etag(document), _status_items(missing))
+        document = _encode(_order_fields(entity))
+        return Prepared(ref, document.decode(), _compute_etag(document), _status_items(missing))
 
 
 def _too_many_parts(most: int, rules: PushRules) -> str:
@@ -269,11 +454,11 @@ def _too_many_parts(most: int, rules: PushRules) -> str:
     )
 
 
-def _etag(document: bytes) -> str:
+def _compute_etag(document: bytes) -> str:
     return hashlib.sha1(document, usedforsecurity=False).hexdigest()
 
 
-def _identify(entity: dict[str, Any]) -> EntityRef:
+def _identify_entity(entity: dict[str, Any]) -> EntityRef:
     metadata = entity["metadata"]
     metadata["name"] = validation.normal_name(metadata["name"])
     namespace = metadata.get("namespace", DEFAULT_NAMESPACE)
@@ -291,7 +476,7 @@ def _spec_problems(entity: dict[str, Any], ref: EntityRef) -> list[tuple[str, st
     return [(f"spec.{field}", found[field]) for field in dict(missing) | found]
 
 
-def _in_order(entity: dict[str, Any]) -> dict[str, Any]:
+def _order_fields(entity: dict[str, Any]) -> dict[str, Any]:
     """Put the root keys in a fixed order: reads rely on `metadata` following two plain strings."""
     ordered = {key: entity[key] for key in ("apiVersion", "kind", "metadata")}
     if "spec" in entity:
@@ -315,7 +500,7 @@ def _status_items(missing: list[tuple[str, str]]) -> str | None:
     ).decode()
 
 
-def _path(position: int | None, path: str) -> str:
+def _problem_path(position: int | None, path: str) -> str:
     if position is None:
         return path or "$"
     return f"items[{position}].{path}" if path else f"items[{position}]"

@@ -74,7 +74,7 @@ class ReadDocument(NamedTuple):
         """Id of the check or the scorecard; of an exemption what it is about."""
         if self.kind == "exemption":
             about = self.document.get("check") or self.document.get("scorecard")
-            return f"{about} of {ref.parse(self.document['entity'])}"
+            return f"{about} of {ref.parse_ref(self.document['entity'])}"
         return str(self.document["id"])
 
     @property

@@ -114,11 +114,11 @@ def preview_results(
       factbook checks preview has-runbook.yaml --entity payments
       factbook checks preview --path . --markdown >> $GITHUB_STEP_SUMMARY
     """
-    from factbook.catalog.ref import parse
+    from factbook.catalog.ref import parse_ref
     from factbook.cli import check_plans, check_previews
     from factbook.cli.check_previews import PreviewReport
 
-    refs = [str(parse(one, kind="component")) for one in entity or []]
+    refs = [str(parse_ref(one, kind="component")) for one in entity or []]
     if path is None and not places:
         raise InputError("Give files of checks, or a working tree with --path.")
     for option, told in (("--catalog", catalog), ("--set", set_)) if path is None else ():
@@ -160,10 +160,10 @@ def gate_entity(
       factbook checks gate --entity payments --scorecard readiness --level silver
       factbook checks gate --entity payments --scorecard readiness --level gold --if-known
     """
-    from factbook.catalog.ref import parse
+    from factbook.catalog.ref import parse_ref
     from factbook.cli import pipelines
 
-    ref = str(parse(entity, kind="component"))
+    ref = str(parse_ref(entity, kind="component"))
     with connect_server(context, server, token) as client:
         result = pipelines.check_gate(client, ref, scorecard, level, if_known=if_known)
     if as_json:

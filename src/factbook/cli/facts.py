@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
-from factbook.catalog.ref import EntityRef, parse
+from factbook.catalog.ref import EntityRef, parse_ref
 from factbook.cli.connection import DEFAULT_SERVER, Server, Token, connect_server, format_count
 from factbook.cli.output import (
     USAGE,
@@ -230,7 +230,7 @@ def facts(
     if ref is None or by or where or output != "table":
         raise CommandError("Name an entity, or a fact with --across SOURCE FACT.", USAGE)
     with connect_server(context, server, token) as client:
-        _print_entity_facts(client, parse(ref, kind="component"), source, as_json=as_json)
+        _print_entity_facts(client, parse_ref(ref, kind="component"), source, as_json=as_json)
 
 
 def _print_entity_facts(
@@ -334,9 +334,9 @@ def push_facts(
       factbook push-facts builds --entity payments passed=true 'branches=["main"]'
       factbook push-facts coverage --entity payments --unknown 'coverage=no test ran'
     """
-    from factbook.catalog.ref import parse
+    from factbook.catalog.ref import parse_ref
 
-    ref = str(parse(entity, kind="component"))
+    ref = str(parse_ref(entity, kind="component"))
     if not values and not unknown:
         raise InputError("Give at least one fact: NAME=VALUE, or --unknown NAME=REASON.")
     with connect_server(context, server, token) as client:

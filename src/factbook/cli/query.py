@@ -289,10 +289,10 @@ def _filter_fields(filters: Sequence[str]) -> list[str]:
 
 
 def _known_fields() -> list[str]:
-    from factbook.catalog import kinds, relations
+    from factbook.catalog import kinds
 
     tables = (*kinds.REQUIRED.values(), *kinds.OPTIONAL.values())
-    related = sorted(relations.REVERSE)
+    related = sorted(kinds.REVERSE_RELATIONS)
     return [
         *_ENVELOPE,
         *sorted({f"spec.{field}" for fields in tables for field in fields}),

@@ -228,7 +228,7 @@ def _owner_reference(owner: str, type_: SourceType) -> str:
             "have one."
         )
     try:
-        found = ref.parse(ref.target(owner, kind="group"))
+        found = ref.parse_ref(ref.canonicalize_target(owner, kind="group"))
     except InputError as error:
         raise InputError(f"--owner: {error.message}") from error
     if found.kind != "group":

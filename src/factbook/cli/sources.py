@@ -232,12 +232,12 @@ def try_sources(
       factbook sources test builds.yaml --entity payments --recorded recorded/
       factbook sources test builds.yaml --entity payments --recorded recorded/ --record
     """
-    from factbook.catalog.ref import parse
+    from factbook.catalog.ref import parse_ref
     from factbook.cli import source_plans
 
     if record and recorded is None:
         raise InputError("--record needs --recorded, which says where.")
-    ref = parse(entity, kind="component")
+    ref = parse_ref(entity, kind="component")
     connect = partial(connect_server, context, server, token)
     read = source_plans.read_source_files([file])
     found = [

@@ -20,7 +20,7 @@ from weakref import WeakKeyDictionary
 import structlog
 
 from factbook import shutdown
-from factbook.catalog.store import collectable
+from factbook.catalog.store import stored_entities
 from factbook.clock import MINUTE, SECOND, Clock
 from factbook.collection import run_start
 from factbook.collection.run_start import Targets, UnderWayError, batch_targets, batch_work
@@ -174,8 +174,10 @@ def _observations_in_catalog(
     """
     ids = [one.entity_id for one in observations]
     if source.ownership is None:
-        return collectable.existing(transaction, ids)
-    return collectable.meeting(transaction, entity_filter.filter_condition(source.ownership), ids)
+        return stored_entities.filter_existing_ids(transaction, ids)
+    return stored_entities.filter_ids_meeting(
+        transaction, entity_filter.filter_condition(source.ownership), ids
+    )
 
 
 def batch_key(batch: Batch) -> Hashable:

@@ -12,7 +12,7 @@ import msgspec
 import structlog
 
 from factbook.catalog import ref as refs
-from factbook.catalog.store import by_ref, collectable
+from factbook.catalog.store import stored_entities
 from factbook.catalog.store.conditions import SQL
 from factbook.clock import MINUTE, SECOND, Clock
 from factbook.datasources.registry import Registry, SourceSnapshot
@@ -129,12 +129,14 @@ def begin_run_of_some(
 
     Unless it is asked for, a run that cannot be planned is recorded as failed.
     """
-    rows = transaction.all(*collectable.among(_tracked_condition(integration.source), ids))
+    rows = transaction.all(
+        *stored_entities.entities_among_sql(_tracked_condition(integration.source), ids)
+    )
     if not rows:
         return None
     try:
         targets, missing = Targets(), list[Observation]()
-        subjects = [CollectionSubject(*row) for row in collectable.read(rows)]
+        subjects = [CollectionSubject(*row) for row in stored_entities.decode_collectable(rows)]
         _sort_portion(integration, subjects, targets, missing)
         plan = _build_plan(integration, targets, missing, {})
     except Exception as error:
@@ -237,15 +239,15 @@ async def _every_entity(
 ) -> AsyncIterator[list[CollectionSubject]]:
     after = 0
     while rows := await database.all(
-        *collectable.page(_tracked_condition(source), after, _ENTITIES_IN_PORTION)
+        *stored_entities.entity_page_sql(_tracked_condition(source), after, _ENTITIES_IN_PORTION)
     ):
-        yield [CollectionSubject(*row) for row in collectable.read(rows)]
+        yield [CollectionSubject(*row) for row in stored_entities.decode_collectable(rows)]
         after = rows[-1][0]
 
 
 def _tracked_condition(source: DataSource) -> SQL:
     if source.selection is None:
-        return collectable.EVERYTHING
+        return stored_entities.EVERY_ENTITY
     return entity_filter.filter_condition(source.selection)
 
 
@@ -302,7 +304,7 @@ def sample_some(
     transaction: Transaction, sources: Sequence[DataSource], ids: list[int], now: int
 ) -> None:
     """Append the facts of the catalog's own sources about these entities to history."""
-    rows = by_ref.compliance_of(transaction, ids)
+    rows = stored_entities.read_compliance_within(transaction, ids)
     for source in sources:
         if catalog.is_catalog_source(source.id):
             _append_samples(transaction, source=source, rows=rows, now=now)
@@ -332,7 +334,7 @@ async def sample_catalog(database: Database, sources: Sequence[DataSource], now:
 
 async def _sample_sources(database: Database, own: list[DataSource], now: int) -> int:
     seen, last = 0, 0
-    while rows := await by_ref.compliance_by_id(database, last, _SAMPLED_AT_ONCE):
+    while rows := await stored_entities.page_compliance(database, last, _SAMPLED_AT_ONCE):
         for source in own:
             await database.write(partial(_append_samples, source=source, rows=rows, now=now))
         seen, last = seen + len(rows), rows[-1][0]
@@ -368,7 +370,7 @@ async def run_now(
     known = await registry.latest()
     if source_id not in known.sources:
         raise no_such("data source", source_id, known.sources)
-    ref = None if entity is None else str(refs.parse(entity))
+    ref = None if entity is None else str(refs.parse_ref(entity))
     id_ = None if ref is None else await find_entity_id(database, ref)
     now = await lease.fetch_shared_time(database, clock)
     integration = known.integrations.get(source_id)
@@ -444,9 +446,9 @@ async def collect_requested(
 
 async def find_entity_id(database: Database, ref: str) -> int:
     """The id of the entity with this reference; raises NotFoundError."""
-    found = await collectable.id_of(database, ref)
+    found = await stored_entities.read_entity_id(database, ref)
     if found is None:
-        raise await by_ref.unknown(database, ref)
+        raise await stored_entities.make_unknown_error(database, ref)
     return found
 
 
@@ -526,7 +528,7 @@ class Arrivals:
             # Its first run begins at once, and plans for what is there.
             return 0
 
-        found = await self._database.write(partial(collectable.ids_of, refs=refs))
+        found = await self._database.write(partial(stored_entities.read_ids_of_refs, refs=refs))
         ids = set(found.values())
         # Each in a write of its own: others write in between, however many sources there are.
         for one in integrations:

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import msgspec
 import structlog
 
+from factbook.catalog import people_trust
 from factbook.catalog.people_trust import PeopleTrust
-from factbook.catalog.store import membership
 from factbook.datasources import connection_store
 from factbook.datasources.connection_store import ConnectionInput, StoredConnection
 from factbook.datasources.custom.connections import SourceConnection, Unusable
@@ -56,7 +56,7 @@ async def list_shared_connections(
     database: Database, registry: Registry, person: str, trust: PeopleTrust
 ) -> list[ConnectionDetail]:
     """The connections that are shared with groups of the person, by name."""
-    groups = await membership.read_groups(database, person, trust)
+    groups = await people_trust.read_groups(database, person, trust)
     return [
         one for one in await list_connections(database, registry) if groups & {*one.shared_with}
     ]

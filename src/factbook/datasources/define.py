@@ -9,8 +9,8 @@ import structlog
 
 from factbook import invisible
 from factbook.auth.permissions import SOURCE_WRITE
+from factbook.catalog import people_trust
 from factbook.catalog.people_trust import PeopleTrust
-from factbook.catalog.store import membership
 from factbook.datasources import connection_store
 from factbook.datasources.custom import definition
 from factbook.datasources.custom.connections import SourceConnection
@@ -215,7 +215,7 @@ async def is_own_source(
     needed: str = SOURCE_WRITE,
 ) -> bool:
     """True if groups of the actor own what they need to own, as above."""
-    return _owners_of_versions(stored, needed) <= await membership.read_groups(
+    return _owners_of_versions(stored, needed) <= await people_trust.read_groups(
         database, actor, trust
     )
 
@@ -238,7 +238,7 @@ async def check_trial_allowed(
     stored = await source_store.one(database, source_id)
     if stored is not None:
         await check_own_source(database, stored, actor, trust)
-    if owner not in await membership.read_groups(database, actor, trust):
+    if owner not in await people_trust.read_groups(database, actor, trust):
         raise _not_own_error(SOURCE_WRITE)
 
 

@@ -9,8 +9,8 @@ import msgspec
 
 from factbook import clock
 from factbook.catalog import ref as refs
-from factbook.catalog.store import affiliation
-from factbook.catalog.store.affiliation import CatalogPart
+from factbook.catalog.store import related_entities
+from factbook.catalog.store.related_entities import CatalogPart
 from factbook.datasources.define import find_source
 from factbook.datasources.registry import Registry
 from factbook.errors import InputError, NotFoundError, one_of, suggestion
@@ -73,7 +73,7 @@ async def find_part(
     if owner is not None:
         found = found._replace(owners=await _part_owners(database, owner))
     if system is not None:
-        ref = "" if system == NO_VALUE else str(refs.parse(system, kind="system"))
+        ref = "" if system == NO_VALUE else str(refs.parse_ref(system, kind="system"))
         found = found._replace(system=ref)
     return found
 
@@ -81,8 +81,12 @@ async def find_part(
 async def _part_owners(database: Database, owner: str) -> list[str]:
     if owner == NO_VALUE:
         return []
-    ref = str(refs.parse(owner, kind="group"))
-    return await affiliation.groups_below(database, ref) if ref.startswith("group:") else [ref]
+    ref = str(refs.parse_ref(owner, kind="group"))
+    return (
+        await related_entities.list_groups_below(database, ref)
+        if ref.startswith("group:")
+        else [ref]
+    )
 
 
 def read_value_filter(fact: Fact, given: Mapping[str, str | None]) -> ValueFilter:

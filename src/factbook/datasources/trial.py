@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from factbook.catalog import ref as refs
-from factbook.catalog.store import by_ref, collectable
+from factbook.catalog.store import stored_entities
 from factbook.clock import SECOND
 from factbook.datasources import define
 from factbook.datasources.clients import Connect, DatabaseMemory
@@ -64,10 +64,10 @@ async def try_definition(
     Raises InputError for a connection that does not permit it, and for an entity of another owner
     than the source has, and NotFoundError.
     """
-    ref = str(refs.parse(entity, kind="component"))
-    found = await collectable.entity(database, ref)
+    ref = str(refs.parse_ref(entity, kind="component"))
+    found = await stored_entities.read_collectable(database, ref)
     if found is None:
-        raise await by_ref.unknown(database, ref)
+        raise await stored_entities.make_unknown_error(database, ref)
     if not entity_filter.matches_filter(made.source.ownership, found):
         about = f"The data source {made.source.id} is only about entities of {made.source.owner}"
         raise InputError(f"{about}, and leaves {ref} out.")
@@ -196,9 +196,11 @@ async def _run_probe(client: HttpClient, probe: Probe, now: int) -> ProbeResult:
 async def _find_example(database: Database, integration: Integration) -> tuple[str, str] | None:
     """The first entity that points to something at this host: its reference and target."""
     filters = integration.source.selection
-    where = collectable.EVERYTHING if filters is None else entity_filter.filter_condition(filters)
-    rows = await database.all(*collectable.page(where, 0, _ENTITIES_EXAMINED))
-    for _, ref, entity in collectable.read(rows):
+    where = (
+        stored_entities.EVERY_ENTITY if filters is None else entity_filter.filter_condition(filters)
+    )
+    rows = await database.all(*stored_entities.entity_page_sql(where, 0, _ENTITIES_EXAMINED))
+    for _, ref, entity in stored_entities.decode_collectable(rows):
         target = integration.target(entity)
         if isinstance(target, str):
             return ref, target

@@ -88,7 +88,7 @@ def rename_in_document(document: Document, names: Mapping[str, str]) -> dict[str
 
 def _canonical_reference(value: object) -> str:
     try:
-        return ref.canonical(value, kind="group") if isinstance(value, str) else ""
+        return ref.canonicalize_ref(value, kind="group") if isinstance(value, str) else ""
     except InputError:
         return ""
 

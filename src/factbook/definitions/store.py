@@ -8,8 +8,8 @@ import msgspec
 
 from factbook.audit.trail import About, AuditEntry
 from factbook.auth.permissions import TITLES
+from factbook.catalog import people_trust
 from factbook.catalog.people_trust import PeopleTrust
-from factbook.catalog.store import membership
 from factbook.catalog.store.locks import WriteLocks
 from factbook.definitions import documents
 from factbook.definitions.documents import Document, is_same_document
@@ -327,7 +327,7 @@ class OwnedDefinition(ABC, Generic[S]):
 
     def begin(self, transaction: Transaction, held: WriteLocks) -> None:
         """Look whose it is, and keep it and the groups of the actor as they are."""
-        self._groups = membership.kept_groups(transaction, held, self._actor, self._trust)
+        self._groups = people_trust.lock_groups(transaction, held, self._actor, self._trust)
         self._before = self._check(transaction)
 
     def end(self, transaction: Transaction) -> str:

@@ -13,10 +13,10 @@ from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
-from factbook.catalog.store import affiliation
-from factbook.catalog.store.affiliation import CatalogPart
-from factbook.catalog.store.by_ref import COMPLIANCE
+from factbook.catalog.store import related_entities
 from factbook.catalog.store.conditions import SQL
+from factbook.catalog.store.related_entities import CatalogPart
+from factbook.catalog.store.stored_entities import COMPLIANCE
 from factbook.clock import DAY
 from factbook.errors import InputError
 from factbook.facts import entity_filter
@@ -460,7 +460,11 @@ def _group_figures(fact: Fact, name: str, rows: Sequence[CountedValue]) -> Group
 # All of them are stored but that of an owner in the catalog.
 _STORED_BITS: Final = frozenset(1 << place for place in range(8))
 
-_GROUP_COLUMNS: Final = {"kind": "e.kind", "owner": affiliation.OWNER, "system": affiliation.SYSTEM}
+_GROUP_COLUMNS: Final = {
+    "kind": "e.kind",
+    "owner": related_entities.OWNER,
+    "system": related_entities.SYSTEM,
+}
 
 _STORED_VALUES = """
 SELECT {columns}, JSON_MEMBER(l.facts, ?) AS value, l.reasons AS reasons,

@@ -12,8 +12,18 @@ from typing import Any, Final
 import msgspec
 
 from factbook.catalog.ref import DEFAULT_NAMESPACE
-from factbook.catalog.search import EXISTS, flatten, text
-from factbook.catalog.store.conditions import SQL, AllOf, AnyOf, Condition, EntityRange, Has, Not
+from factbook.catalog.store.conditions import (
+    EXISTS_VALUE,
+    SQL,
+    AllOf,
+    AnyOf,
+    Condition,
+    EntityRange,
+    Has,
+    Not,
+    flatten_document,
+    make_search_text,
+)
 
 EntityFilter = Sequence[Mapping[str, Any]]
 
@@ -114,15 +124,17 @@ def _condition_holds(key: str, wanted: Any, keys: set[str], rows: _Rows) -> bool
         return (key in keys) is wanted["exists"]
     if isinstance(wanted, list):
         return any(_condition_holds(key, one, keys, rows) for one in wanted)
-    value = text(wanted)
+    value = make_search_text(wanted)
     # What is too long to index equals nothing, as in the catalog's own filters.
-    return value != EXISTS and (key, value) in rows
+    return value != EXISTS_VALUE and (key, value) in rows
 
 
 def _value_condition(key: str, wanted: Any) -> Condition:
     if isinstance(wanted, dict):
         return Has(key) if wanted["exists"] else Not(Has(key))
-    return Has(key, [value for one in _as_list(wanted) if (value := text(one)) != EXISTS])
+    return Has(
+        key, [value for one in _as_list(wanted) if (value := make_search_text(one)) != EXISTS_VALUE]
+    )
 
 
 def _as_list(wanted: Any) -> list[Any]:
@@ -139,11 +151,11 @@ def _index_rows(entity: dict[str, Any]) -> _Rows:
         "metadata.uid": metadata.get("uid"),
     }
     relations = {
-        (f"relations.{relation['type']}".lower(), text(relation["targetRef"]))
+        (f"relations.{relation['type']}".lower(), make_search_text(relation["targetRef"]))
         for relation in entity.get("relations", ())
     }
-    held = {(key, text(value)) for key, value in columns.items() if value is not None}
-    return {(key, value) for key, value, _ in flatten(entity)} | held | relations
+    held = {(key, make_search_text(value)) for key, value in columns.items() if value is not None}
+    return {(key, value) for key, value, _ in flatten_document(entity)} | held | relations
 
 
 def _check_conditions(conditions: object, path: str, report: _Report) -> None:

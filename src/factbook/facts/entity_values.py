@@ -10,9 +10,9 @@ from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar, cast
 
 import msgspec
 
-from factbook.catalog.store import overview
-from factbook.catalog.store.affiliation import CatalogPart
+from factbook.catalog.store import facets
 from factbook.catalog.store.conditions import SQL
+from factbook.catalog.store.related_entities import CatalogPart
 from factbook.clock import MINUTE, Clock
 from factbook.facts import across
 from factbook.facts.across import NUMBER_TYPES, Distribution, FactColumn, GroupBy
@@ -444,7 +444,7 @@ async def keep_answer(
             return asked.answer
         at = clock()
         found = KeptAnswer(await count(), at)
-        size = sum((await overview.by_kind(database)).values())
+        size = sum((await facets.count_by_kind(database)).values())
         asked.answer = found if size >= kept.large else None
         return found
 

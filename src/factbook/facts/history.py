@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from factbook.catalog.piecewise import weighed
-from factbook.catalog.store import collectable
+from factbook.catalog.store import stored_entities
 from factbook.clock import DAY
 from factbook.events import event
 from factbook.events import store as events
@@ -88,7 +88,7 @@ def publish_changes(
     }
     if not changed:
         return
-    refs = collectable.refs_of(transaction, changed)
+    refs = stored_entities.read_refs_of_ids_within(transaction, changed)
     found = [_encode_json((ref, changed[id_])) for id_, ref in sorted(refs.items())]
     rows = (
         event.of_facts(source_id, [msgspec.Raw(text) for text in some])

@@ -82,7 +82,7 @@ def take_reference(value: object, path: str, report: Report, kind: str | None = 
     """A canonical reference; a `kind` is that of references that leave it out."""
     try:
         if isinstance(value, str):
-            return ref.canonical(value, kind=kind)
+            return ref.canonicalize_ref(value, kind=kind)
     except InputError as error:
         report(path, error.message)
         return ""

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec import Struct
 
-from factbook.catalog.store import collectable
+from factbook.catalog.store import stored_entities
 from factbook.clock import MINUTE
 from factbook.facts import entity_filter, history, retention
 from factbook.facts.datasource import DataSource
@@ -104,7 +104,7 @@ def push_facts(
     if source.owner is not None:
         retention.drop_untracked(transaction, source)
     outcomes = [FactItemResult() for _ in items]
-    ids = collectable.ids_of(transaction, {item.ref for item in items})
+    ids = stored_entities.read_ids_of_refs(transaction, {item.ref for item in items})
     left_out = _select_left_out(transaction, source, list(ids.values()))
     found: list[tuple[_Row, FactItemResult]] = []
     for item, outcome in zip(items, outcomes, strict=True):
@@ -124,7 +124,7 @@ def _select_left_out(transaction: Transaction, source: DataSource, ids: list[int
     if source.selection is None:
         return set()
     where = entity_filter.filter_condition(source.selection)
-    return set(ids) - collectable.meeting(transaction, where, ids)
+    return set(ids) - stored_entities.filter_ids_meeting(transaction, where, ids)
 
 
 def _check_item(

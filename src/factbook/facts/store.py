@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from factbook.catalog.store import collectable
+from factbook.catalog.store import stored_entities
 from factbook.catalog.store.conditions import SQL, EntityRange
 from factbook.errors import UnavailableError
 from factbook.facts import entity_filter, freshness, history
@@ -535,11 +535,11 @@ async def list_matching(database: Database, source: DataSource, limit: int) -> l
 
     None are found if the search takes too long.
     """
-    where = collectable.EVERYTHING
+    where = stored_entities.EVERY_ENTITY
     if source.selection is not None:
         where = entity_filter.filter_condition(source.selection)
     try:
-        return await collectable.some(database, where, limit)
+        return await stored_entities.read_some_ids(database, where, limit)
     except UnavailableError:
         return []
 
@@ -567,7 +567,7 @@ async def request_refresh(
     """
 
     def work(transaction: Transaction) -> bool:
-        ids = collectable.ids_of(transaction, [ref])
+        ids = stored_entities.read_ids_of_refs(transaction, [ref])
         transaction.many(_REQUEST_REFRESH, [(id_, actor, now) for id_ in ids.values()])
         return bool(ids)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from factbook.catalog.people_trust import PeopleTrust
-from factbook.catalog.push_rules import PushRules
+from factbook.catalog.sets import PushRules
 from factbook.clock import Clock
 from factbook.http.requests import Proxies
 from factbook.settings import Settings

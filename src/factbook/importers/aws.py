@@ -560,7 +560,7 @@ def find_tagged_owner(tags: Iterable[AwsTag], keys: Sequence[str]) -> str | None
     value = next(filter(None, (values.get(key.lower()) for key in keys)), None)
     if value is None:
         return None
-    return ref.target(value, kind="group")
+    return ref.canonicalize_target(value, kind="group")
 
 
 @dataclass

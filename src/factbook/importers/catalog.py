@@ -9,8 +9,8 @@ from urllib.parse import urlencode
 import msgspec
 
 from factbook.catalog import kinds, ref
-from factbook.catalog.push_rules import MANAGED_BY_LOCATION, MANAGED_BY_ORIGIN_LOCATION
 from factbook.catalog.ref import DEFAULT_NAMESPACE, EntityRef
+from factbook.catalog.sets import MANAGED_BY_LOCATION, MANAGED_BY_ORIGIN_LOCATION
 from factbook.errors import InputError
 from factbook.importers.importer import Access, ImporterKind, ImporterOptions, ReadingContext, Show
 from factbook.importers.snapshot import ImportedItem, ReadingProblem, Snapshot, SnapshotPart
@@ -277,7 +277,7 @@ def _prefix_refs(value: Any, prefix: str) -> Any:
     if not isinstance(value, str):
         return value
     try:
-        kind, namespace, name = ref.split(value)
+        kind, namespace, name = ref.split_ref(value)
     except InputError:
         return value  # which the push reports
     if namespace is None:

@@ -369,7 +369,7 @@ def qualify_owner(place: Place, entity: Entity) -> Entity:
     if not (isinstance(spec, dict) and isinstance(found, dict)) or found.get("namespace"):
         return entity
     try:
-        kind, namespace, name = ref.split(spec.get("owner") or "")
+        kind, namespace, name = ref.split_ref(spec.get("owner") or "")
     except (InputError, TypeError, AttributeError):
         return entity
     group = place.group_of(name)

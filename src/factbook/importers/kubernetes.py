@@ -409,7 +409,7 @@ def make_workload_component(
 
     def reference(text: str, kind: str) -> str | None:
         try:
-            return ref.target(text, kind=kind)
+            return ref.canonicalize_target(text, kind=kind)
         except InputError:
             made.problems.append("an annotation or a label that names an entity is no reference")
             return None

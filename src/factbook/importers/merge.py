@@ -7,10 +7,9 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from factbook.catalog import identity, kinds, people_trust, sets
-from factbook.catalog.push_rules import PushRules
+from factbook.catalog import kinds, people_trust, ref, sets
 from factbook.catalog.ref import DEFAULT_NAMESPACE
-from factbook.catalog.sets import Prepared
+from factbook.catalog.sets import Prepared, PushRules
 from factbook.catalog.store.stored_sets import StoredItem
 from factbook.errors import InvalidItemsError
 from factbook.importers.snapshot import (
@@ -270,7 +269,7 @@ class ImportMarks:
         domain = rules.annotator.domain
         self._domain = domain
         self._origin = f"{domain}/{people_trust.ORIGIN_MARK}"
-        self.id_key = f"{domain}/{identity.EXTERNAL_ID}"
+        self.id_key = f"{domain}/{ref.EXTERNAL_ID}"
 
     def marked(self, item: ImportedItem) -> Mapping[str, Any]:
         """The entity with the annotations; one of another form is left for the check to refuse."""
@@ -280,7 +279,7 @@ class ImportMarks:
         own = metadata.get("annotations")
         if own is not None and not isinstance(own, dict):
             return item.entity
-        marks = self._origin, self.id_key, f"{self._domain}/{identity.GENERATED}"
+        marks = self._origin, self.id_key, f"{self._domain}/{ref.GENERATED}"
         given = {key: value for key, value in (own or {}).items() if key not in marks}
         given |= {f"{self._domain}/{name}": value for name, value in item.marks.items()}
         given[self._origin] = item.origin
@@ -293,7 +292,9 @@ class ImportMarks:
         entity = msgspec.json.decode(stored.document)
         said = entity["metadata"].get("annotations", {})
         origin, external_id = said.get(self._origin, ""), said.get(self.id_key, "")
-        return StoredMember(sets.unchanged(stored.ref, stored.document), origin, external_id)
+        return StoredMember(
+            sets.prepare_unchanged(stored.ref, stored.document), origin, external_id
+        )
 
 
 def check_snapshot(
@@ -352,14 +353,14 @@ def _claim_items(
     """The valid entities among items of a part; notes the problems of the others."""
     part, marks = checked.part, ImportMarks(rules)
     name = name_set(importer, part.key)
-    rank = -people_trust.precedence(name)
+    rank = -people_trust.rank_set(name)
     for item in items:
         if problem := rules.kinds.problem(name, item.entity.get("kind")):
             checked.problems.append(item.problem(problem, "kind"))
             continue
         try:
             raw = msgspec.Raw(msgspec.json.encode(marks.marked(item)))
-            [prepared] = sets.prepare_one(raw, name, rules).items
+            [prepared] = sets.prepare_item(raw, name, rules).items
         except InvalidItemsError as error:
             checked.problems += _convert_problems(item, error.problem_list)
             _note_invalid(checked, item)

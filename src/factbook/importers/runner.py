@@ -16,7 +16,7 @@ import structlog
 from factbook import shutdown
 from factbook.audit import trail
 from factbook.audit.trail import AuditEntry, Caller, audited
-from factbook.catalog.push_rules import PushRules
+from factbook.catalog.sets import PushRules
 from factbook.catalog.store import stored_sets
 from factbook.catalog.store.stored_sets import PushResult
 from factbook.clock import HOUR, SECOND, Clock
@@ -98,7 +98,7 @@ async def open_importer_memory(importer: Importer, database: Database, now: int)
     memory = DatabaseMemory(database, importer.memory, now)
     if await memory.get(NAMESPACES) is None:
         prefix = name_set(importer.id, "")
-        found = await stored_sets.namespaces(database, prefix)
+        found = await stored_sets.list_namespaces(database, prefix)
         parts = {name.removeprefix(prefix): namespaces for name, namespaces in found.items()}
         await memory.put(NAMESPACES, msgspec.json.encode(parts))
     return memory

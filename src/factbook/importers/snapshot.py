@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from factbook.catalog import identity
+from factbook.catalog import ref
 from factbook.catalog.people_trust import IMPORTED
 
 PREFIX: Final = IMPORTED
 # The key under which the memory of an importer has the namespaces of what its parts had at first.
 NAMESPACES: Final = "namespaces of parts"
 # The mark of an item that nobody wrote. One of a file takes its reference, whoever imports it.
-GENERATED: Final[Mapping[str, str]] = MappingProxyType({identity.GENERATED: "true"})
+GENERATED: Final[Mapping[str, str]] = MappingProxyType({ref.GENERATED: "true"})
 # The key of namespaces and names by external id, for a reading that remembers no other one.
 STATED: Final = "names in the catalog"
 

@@ -8,13 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeVar
 
-from factbook.catalog import identity, sets
-from factbook.catalog.push_rules import PushRules
-from factbook.catalog.store import set_changes, stored_sets
-from factbook.catalog.store.apply import Actor
+from factbook.catalog import ref as entity_refs
+from factbook.catalog import sets
+from factbook.catalog.sets import PushRules
+from factbook.catalog.store import stored_sets
 from factbook.catalog.store.diff import Guards
-from factbook.catalog.store.set_changes import SetChange
-from factbook.catalog.store.stored_sets import PushResult
+from factbook.catalog.store.stored_sets import Actor, PushResult, SetChange
 from factbook.errors import ConflictError, NotFoundError, PreconditionFailedError
 from factbook.importers import records
 from factbook.importers.merge import (
@@ -182,15 +181,17 @@ class _Writer:
         give them up, so that the one of the file is another thing.
         """
         made = {
-            one.prepared.ref for one in part.found if identity.is_generated(one.prepared.document)
+            one.prepared.ref
+            for one in part.found
+            if entity_refs.is_generated(one.prepared.document)
         }
         kept, given_up = dict[str, str](), dict[str, list[str]]()
         for ref, owner in owners.items():
             if ref in made:
                 kept[ref] = _LEFT_OUT.format(owner)
                 continue
-            held = await stored_sets.item_by_ref(self._target.database, ref)
-            if held is not None and held.set == owner and identity.is_generated(held.document):
+            held = await stored_sets.read_item_by_ref(self._target.database, ref)
+            if held is not None and held.set == owner and entity_refs.is_generated(held.document):
                 given_up.setdefault(owner, []).append(ref)
             else:
                 kept[ref] = _OWNED.format(owner)
@@ -207,7 +208,9 @@ class _Writer:
             return SetChange(gone=refs), None
 
         by = make_import_actor(self._importer, self._now)
-        await set_changes.change(target.write, owner, decide, by, target.rules, kept=target.kept)
+        await stored_sets.change_set(
+            target.write, owner, decide, by, target.rules, kept=target.kept
+        )
 
     async def _awaited(self, part: CheckedPart, stored: StoredPart, name: str) -> dict[str, str]:
         """New names of things that another part has, and a reading no longer finds there.
@@ -220,7 +223,7 @@ class _Writer:
         ids = new.keys() - here - {""}
         own, waiting = f"{PREFIX}{self._importer}/", dict[str, str]()
         key = ImportMarks(self._target.rules).id_key
-        for id_, ref, other in await stored_sets.holders(self._target.database, key, ids):
+        for id_, ref, other in await stored_sets.find_holders(self._target.database, key, ids):
             stated = self._stated.get(other, None if part.part.only is None else set[str]())
             if other != name and other.startswith(own) and stated is not None and id_ not in stated:
                 waiting[new[id_]] = _AWAITED.format(ref, other)
@@ -237,8 +240,8 @@ class _Writer:
             if not self._dry_run:
                 await saving(lambda transaction: None)
             return None
-        sets.check_size(len(wanted.wanted), self._target.rules)
-        return await stored_sets.replace(
+        sets.check_set_size(len(wanted.wanted), self._target.rules)
+        return await stored_sets.replace_set(
             self._target.database,
             name,
             wanted.wanted,
@@ -319,7 +322,7 @@ async def _read_known_origins(
 async def get_stored_part(target: ImportTarget, name: str) -> StoredPart:
     """The content of a set as it is now."""
     try:
-        content = await stored_sets.content(target.database, name)
+        content = await stored_sets.read_content(target.database, name)
     except NotFoundError:
         return StoredPart(await _read_set_revision(target.database, name), [])
     marks = ImportMarks(target.rules)
@@ -330,7 +333,7 @@ async def get_stored_part(target: ImportTarget, name: str) -> StoredPart:
 async def _read_set_revision(database: Database, name: str) -> int:
     """The revision of a set without items, 0 if it never had any."""
     try:
-        return (await stored_sets.summary(database, name)).revision
+        return (await stored_sets.read_set(database, name)).revision
     except NotFoundError:
         return 0
 
@@ -382,7 +385,7 @@ async def apply_removals(
         reason="",
         rights=record.seen_rights,
     )
-    await stored_sets.replace(
+    await stored_sets.replace_set(
         target.database,
         name,
         wanted,

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from factbook.catalog import compliance as bits
+from factbook.catalog import kinds as bits
 from factbook.facts.datasource import DataSource, Handler, Lifecycle
 from factbook.facts.schema import Fact
 

@@ -18,7 +18,7 @@ from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
 from factbook import __version__
-from factbook.catalog.store import overview
+from factbook.catalog.store import facets
 from factbook.clock import SECOND
 from factbook.datasources.registry import Registry
 from factbook.errors import UnavailableError
@@ -71,7 +71,7 @@ def _to_seconds(milliseconds: int | None) -> float | None:
 
 async def collect_stored_metrics(database: Database, now: int) -> list[Metric]:
     """Metrics of the amount of stored data and pending work; raises UnavailableError."""
-    size = await overview.size(database)
+    size = await facets.read_catalog_size(database)
     version = await migrations.version(database)
     return [
         _build_gauge("factbook_schema_version", "Number of the newest migration.", version),

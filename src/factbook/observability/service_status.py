@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 import structlog
 
 from factbook import __version__
+from factbook.catalog import people_trust
 from factbook.catalog.people_trust import PeopleTrust
-from factbook.catalog.store import lost_rights
 from factbook.checks.results import publication, state_store
 from factbook.clock import SECOND, Clock
 from factbook.errors import FactbookError, UnavailableError
@@ -169,7 +169,7 @@ async def _housekeeping_status(observed: Observed) -> AsyncIterator[StatusLine]:
 async def _right_status(observed: Observed) -> AsyncIterator[StatusLine]:
     settings = observed.settings
     trust = PeopleTrust.of(settings)
-    lost = await lost_rights.lost_rights(observed.database, trust, settings.annotation_domain)
+    lost = await people_trust.find_lost_rights(observed.database, trust, settings.annotation_domain)
     for one in lost:
         yield StatusLine(
             one.person,

@@ -144,7 +144,9 @@ async def _begin_run(
     source_id = integration.source.id
     entity_id = None
     if ref is not None:
-        entity_id = await run_start.find_entity_id(database, str(refs.parse(ref, kind="component")))
+        entity_id = await run_start.find_entity_id(
+            database, str(refs.parse_ref(ref, kind="component"))
+        )
     write = recorded_write(database, audit.run_entry(source_id, ref), now)
     try:
         return await run_start.begin_or_join_run(database, integration, now, entity_id, write)

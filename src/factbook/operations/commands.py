@@ -54,7 +54,7 @@ async def create_token(
     value, duration = tokens.generate_token(), tokens.convert_lifetime(lifetime)
     known = known_permissions.check_permissions(permissions)
     wish = TokenRequest(name, known, duration, tokens.check_narrowing(narrowed))
-    user = str(refs.parse(owner, kind="user"))
+    user = str(refs.parse_ref(owner, kind="user"))
     digest = tokens.hash_token(value, find_token_key(backend.settings))
 
     def create(transaction: Transaction) -> StoredToken:

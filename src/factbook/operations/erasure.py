@@ -16,8 +16,8 @@ from factbook.audit.trail import AuditEntry, Caller
 from factbook.auth import users
 from factbook.auth.users import Erasure
 from factbook.catalog import ref as refs
-from factbook.catalog.store import removed, search_keys
-from factbook.catalog.store.removed import Holder
+from factbook.catalog.store import index_rows, revisions
+from factbook.catalog.store.revisions import Holder
 from factbook.checks.results import state_store
 from factbook.clock import Throttle
 from factbook.datasources import clients
@@ -192,7 +192,7 @@ async def erase_data_of(database: Database, ref: str, caller: Caller) -> Erasure
             "it resumes."
         )
     # A member of a group is a key of the search, which stays until it is swept.
-    await search_keys.sweep(database, Throttle(clock=lambda: 0.0))
+    await index_rows.sweep_search_keys(database, Throttle(clock=lambda: 0.0))
     await database.write(lambda transaction: users.finish_erasure(transaction, begun.erasure))
     return _erasure_report(ref, begun, replaced)
 
@@ -210,8 +210,8 @@ def _begin_erasure(transaction: Transaction, ref: str, caller: Caller) -> _Begun
     account = users.delete_account(transaction, ref)
     rows = directory.delete_scim_users(transaction, ref, account.scim_ids, account.subject)
     every = {ref, *(row.ref for row in rows if row.ref), *(earlier.refs if earlier else ())}
-    _refuse_erasure(removed.holders(transaction, every), ref)
-    entities = removed.erase(transaction, every)
+    _refuse_erasure(revisions.find_ref_holders(transaction, every), ref)
+    entities = revisions.erase_removed(transaction, every)
     ids = sorted({*entities.ids, *(earlier.entities if earlier else ())})
     deleted = {
         "interrupted erasures": int(earlier is not None),
@@ -376,7 +376,9 @@ class _Replacement:
 
     def _is_person(self, text: Any, namespace: str) -> bool:
         try:
-            return refs.canonical(text, kind="user", namespace=namespace) in self._erasure.refs
+            return (
+                refs.canonicalize_ref(text, kind="user", namespace=namespace) in self._erasure.refs
+            )
         except (InputError, TypeError):
             return False
 

@@ -8,8 +8,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from factbook.catalog import sets
-from factbook.catalog.push_rules import PushRules
-from factbook.catalog.sets import Prepared
+from factbook.catalog.sets import Prepared, PushRules
 from factbook.catalog.store.stored_sets import StoredItem
 from factbook.client import ApiError, Client, Item
 from factbook.errors import ConflictError
@@ -74,7 +73,7 @@ class RememberedRights:
         rights = lost | self._rights(one.prepared.document)
         entity["metadata"]["annotations"][self._annotation] = _RIGHTS_SEPARATOR.join(sorted(rights))
         document = msgspec.json.encode(entity).decode()
-        return one._replace(prepared=sets.unchanged(one.prepared.ref, document))
+        return one._replace(prepared=sets.prepare_unchanged(one.prepared.ref, document))
 
     def _rights(self, document: str) -> frozenset[str]:
         """The rights in the annotation of an entity."""
@@ -261,7 +260,7 @@ class _SnapshotPush:
             return _NOTHING, ()
         answer = self._client.push(
             name,
-            [sets.raw(prepared.document) for prepared in wanted.wanted],
+            [sets.make_raw_item(prepared.document) for prepared in wanted.wanted],
             dry_run=self._dry_run,
             max_removals=len(wanted.removed),
             if_match=content.revision,

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 from factbook.audit import trail
 from factbook.audit.trail import COMMAND_LINE, About, AuditEntry, Caller
 from factbook.backend import Backend
-from factbook.catalog.push_rules import PushRules
+from factbook.catalog.sets import PushRules
 from factbook.clock import Clock, now
 from factbook.errors import ConfigurationError, NotFoundError
 from factbook.importers import management, records, registry, runner, writer

@@ -17,12 +17,10 @@ from factbook.auth import group_roles, users
 from factbook.auth.group_roles import GroupRules
 from factbook.auth.users import ProvisionedEntity, ProvisionedPerson, Revocation
 from factbook.catalog import sets
-from factbook.catalog.push_rules import PushRules
 from factbook.catalog.ref import EntityRef
-from factbook.catalog.sets import Prepared
-from factbook.catalog.store import set_changes
-from factbook.catalog.store.apply import Actor
-from factbook.catalog.store.set_changes import SetChange
+from factbook.catalog.sets import Prepared, PushRules
+from factbook.catalog.store import stored_sets
+from factbook.catalog.store.stored_sets import Actor, SetChange
 from factbook.errors import (
     ConflictError,
     InputError,
@@ -207,13 +205,15 @@ class Settlement:
 
     def _miss(self) -> None:
         """Find entities that left the set by a deletion, restore or push, to bring them back."""
-        if set_changes.size(self._transaction, SET) >= store.count_in_catalog(self._transaction):
+        if stored_sets.count_items(self._transaction, SET) >= store.count_in_catalog(
+            self._transaction
+        ):
             return
         after, missing = "", set[str]()
         while len(missing) < _BROUGHT_BACK and (
             page := store.list_in_catalog(self._transaction, after, _PAGE_ROWS)
         ):
-            there = set_changes.owned(self._transaction, SET, [ref for _, ref in page])
+            there = stored_sets.filter_owned(self._transaction, SET, [ref for _, ref in page])
             missing |= {id_ for id_, ref in page if ref not in there}
             after = page[-1][0]
         self._dirty |= missing
@@ -258,7 +258,7 @@ class Settlement:
     def _give_up(self, ids: Iterable[str]) -> None:
         """Take the references away that others own."""
         mine = {row.ref: row for id_ in ids if (row := self._rows.get(id_)) and row.ref}
-        owners = set_changes.foreign_owners(self._transaction, SET, mine)
+        owners = stored_sets.find_foreign_owners(self._transaction, SET, mine)
         for ref, owner in owners.items():
             row = mine[ref]
             told = f'{row.type} "{row.name}": {ref} is owned by {owner}, and stays as it is there'
@@ -307,7 +307,7 @@ class Settlement:
     def _one(self, marks: ImportMarks, item: ImportedItem) -> Prepared:
         raw = msgspec.Raw(msgspec.json.encode(marks.marked(item)))
         try:
-            [prepared] = sets.prepare_one(raw, SET, self._rules).items
+            [prepared] = sets.prepare_item(raw, SET, self._rules).items
         except InvalidItemsError as error:
             raise InputError(error.message, scimType="invalidValue") from None
         return prepared
@@ -422,7 +422,7 @@ class ScimDirectory:
             records.replace_part_record(transaction, _make_part_record(transaction, self._now))
             return change, result
 
-        return await set_changes.change(
+        return await stored_sets.change_set(
             target.write, SET, decide, target.actor, target.rules, kept=target.kept
         )
 
@@ -503,7 +503,7 @@ class ScimDirectory:
         accounts = accounts or self._accounts(transaction, row)
         # The name that a row is only about to get may turn out to be somebody else's.
         held = before.ref if before else ""
-        is_own = held in set_changes.owned(transaction, SET, [held])
+        is_own = held in stored_sets.filter_owned(transaction, SET, [held])
         entity = ProvisionedEntity(held if is_own else row.ref, is_own)
         return users.deactivate_accounts(transaction, accounts, entity, self._now)
 

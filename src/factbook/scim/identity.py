@@ -16,7 +16,7 @@ from factbook.auth import group_roles, permissions, tokens
 from factbook.auth import users as auth_users
 from factbook.auth.group_roles import GroupRules
 from factbook.auth.users import Person, ProvisionedPerson, SignIn
-from factbook.catalog.store import collectable
+from factbook.catalog.store import stored_entities
 from factbook.errors import ConflictError, InputError, NotFoundError, UnavailableError
 from factbook.scim import store
 from factbook.scim.store import ScimRow
@@ -136,7 +136,7 @@ def find_reservation(transaction: Transaction, ref: str) -> str:
     """The owner of a reference without an account, in words; empty if it is free."""
     if called := store.find_users_by_name(transaction, ref, ref.removeprefix(auth_users.PREFIX)):
         return f"the SCIM user {called[0].name}"
-    if collectable.ids_of(transaction, [ref]):
+    if stored_entities.read_ids_of_refs(transaction, [ref]):
         return "a user in the catalog"
     if tokens.has_tokens(transaction, ref):
         return "the owner of a token"
@@ -271,7 +271,7 @@ async def list_unproven_roles(database: Database, rules: GroupRules) -> list[Unp
 async def list_unproven_people(database: Database) -> list[Person]:
     """Accounts whose name is that of a user in the catalog, and whom nobody has confirmed."""
     people = [one for one in await auth_users.list_users(database) if not one.proof]
-    known = await collectable.known_refs(database, [one.ref for one in people])
+    known = await stored_entities.filter_known_refs(database, [one.ref for one in people])
     return [one for one in people if one.ref in known and one.disabled_at is None]
 
 

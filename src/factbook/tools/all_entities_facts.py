@@ -13,10 +13,10 @@ from typing import Annotated, Any, Final, NamedTuple, get_args
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from factbook.catalog.store import by_ref, summaries
+from factbook.catalog.store import stored_entities, summaries
+from factbook.catalog.store.browse import Among
 from factbook.catalog.store.conditions import Condition, EntityRange
 from factbook.catalog.store.summaries import Group
-from factbook.catalog.store.trigrams import Among
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.state import PASS, UNKNOWN
 from factbook.clock import iso
@@ -97,7 +97,7 @@ async def stream_catalog_rows(
         )
 
     owners = catalog.needs_owner_bit(source.id)
-    pages = by_ref.complying_pages(context.database, selection.read, owners=owners)
+    pages = stored_entities.stream_complying(context.database, selection.read, owners=owners)
     async for page in pages:
         yield [(ref, text(bits, time)) for ref, bits, time in page]
 
@@ -487,7 +487,7 @@ def _render_unknown_entities(found: store.UnknownCount) -> str:
 async def _count_entities(source: DataSource, entities: EntityRange, context: Context) -> int:
     """Count the tracked entities of all pages, up to one more than is reported."""
     if catalog.is_catalog_source(source.id):
-        return await by_ref.count(context.database, entities, COUNTED + 1)
+        return await stored_entities.count_matching(context.database, entities, COUNTED + 1)
     return await store.count_tracked(context.database, source, entities, COUNTED + 1)
 
 

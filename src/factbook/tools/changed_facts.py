@@ -9,9 +9,9 @@ from urllib.parse import quote, unquote
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from factbook.catalog import compliance, kinds, ref
-from factbook.catalog.store import changes
-from factbook.catalog.store.changes import Past, PastChanges, PastPlace, all_since
+from factbook.catalog import kinds, ref
+from factbook.catalog.store import revisions
+from factbook.catalog.store.revisions import Past, PastChanges, PastPlace, list_changes_since
 from factbook.clock import DAY, iso
 from factbook.errors import ToolError
 from factbook.facts import history
@@ -109,7 +109,7 @@ async def read_changes(
     database, past = context.database, PastChanges([], None)
     changed = await history.page_changes(database, *asked, places.facts, wanted)
     if asked.is_of_catalog:
-        past = await all_since(database, places.catalog, asked.kind, wanted)
+        past = await list_changes_since(database, places.catalog, asked.kind, wanted)
         own = [
             await _drop_reported_facts(database, one)
             if catalog.is_catalog_source(one.source_id)
@@ -163,7 +163,7 @@ async def _drop_reported_facts(database: Database, change: FactChange) -> FactCh
     Samples are taken daily, so the revision is from the day before.
     """
     time = change.written_at
-    if not await changes.are_told(database, change.ref, time - DAY, time):
+    if not await revisions.has_recorded_change(database, change.ref, time - DAY, time):
         return change
     kept = change.facts if change.source_id == "entity-ownership" else {}
     return change._replace(facts={name: kept[name] for name in kept if name in _OTHERS})
@@ -184,10 +184,12 @@ def _parse_document(document: str | None) -> dict[str, Any] | None:
 
 def _derive_catalog_facts(entity_ref: str, entity: Mapping[str, Any]) -> dict[str, bool]:
     """The catalog's own facts that are determined by the document."""
-    known = ref.parse(entity_ref)
+    known = ref.parse_ref(entity_ref)
     spec = entity.get("spec") or {}
     edges, _ = kinds.derive_relations(known.kind, known.namespace, spec)
-    bits = compliance.of_document(entity["metadata"], spec) | compliance.of_relations(edges)
+    bits = kinds.compute_document_bits(entity["metadata"], spec) | kinds.compute_relation_bits(
+        edges
+    )
     return {
         name: value
         for name, value in catalog.list_compliance_values(bits).items()

@@ -6,7 +6,7 @@ from urllib.parse import quote, unquote
 
 from msgspec import Meta, UnsetType
 
-from factbook.catalog.store import hierarchy
+from factbook.catalog.store import related_entities
 from factbook.checks import state
 from factbook.checks.results.count_store import StateCounts
 from factbook.checks.results.grader import GradedLevel, GroupHierarchy
@@ -114,7 +114,7 @@ async def list_owner_groups(database: Database, owner: str | UnsetType) -> list[
         first, *_ = await selection.find_owners_named(database, owner)
     except InputError as error:
         raise ToolError(f"owner: {error.message}") from None
-    return sorted(GroupHierarchy(await hierarchy.group_parents(database)).within(first))
+    return sorted(GroupHierarchy(await related_entities.read_group_parents(database)).within(first))
 
 
 _ANY: Final[Schema] = {

@@ -8,7 +8,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
 from factbook.catalog import ref as refs
-from factbook.catalog.store import collectable
+from factbook.catalog.store import stored_entities
 from factbook.checks import state
 from factbook.checks.definitions import validation
 from factbook.checks.definitions.definition_versions import check_store
@@ -148,10 +148,10 @@ async def _read_example_ref(arguments: CheckPreviewArguments, context: Context) 
     if not isinstance(arguments.entity_ref, str):
         return ""
     try:
-        ref = refs.canonical(arguments.entity_ref, kind="component")
+        ref = refs.canonicalize_ref(arguments.entity_ref, kind="component")
     except InputError as error:
         raise ToolError(f"entityRef: {error.message}") from None
-    if await collectable.id_of(context.database, ref) is None:
+    if await stored_entities.read_entity_id(context.database, ref) is None:
         raise await build_unknown_entity_error(context.database, ref)
     return ref
 
@@ -159,8 +159,8 @@ async def _read_example_ref(arguments: CheckPreviewArguments, context: Context) 
 async def _explain_entity(check: Check, ref: str, context: Context) -> Document:
     """The result of the entity, with the facts that it would rest on."""
     database = context.database
-    entity_id = await collectable.id_of(database, ref)
-    document = await collectable.entity(database, ref)
+    entity_id = await stored_entities.read_entity_id(database, ref)
+    document = await stored_entities.read_collectable(database, ref)
     if entity_id is None or document is None:
         return {}
     own = await entity_evaluation.read_own_facts(database, entity_id)

@@ -9,7 +9,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ
 from factbook.catalog import ref as refs
-from factbook.catalog.store import collectable
+from factbook.catalog.store import stored_entities
 from factbook.checks import state
 from factbook.checks.definitions import exemption_store, scorecard
 from factbook.checks.definitions.definition_versions import check_store, scorecard_store
@@ -339,7 +339,9 @@ async def run_changed_results(arguments: ChangedResultsArguments, context: Conte
     wanted = await _build_change_range(arguments, context)
     page, last = EntryPage(arguments.limit), None
     found = await state_store.list_changes_between(context.database, wanted, arguments.limit + 1)
-    names = await collectable.refs_of_ids(context.database, {one.entity_id for one in found})
+    names = await stored_entities.read_refs_of_ids(
+        context.database, {one.entity_id for one in found}
+    )
     for one in found:
         # An entity that is gone has no reference.
         if one.entity_id in names and not page.add(_render_change(one, names[one.entity_id])):
@@ -361,10 +363,10 @@ async def _build_change_range(arguments: ChangedResultsArguments, context: Conte
 
 async def _find_entity_id(entity_ref: str, context: Context) -> int:
     try:
-        ref = refs.canonical(entity_ref, kind="component")
+        ref = refs.canonicalize_ref(entity_ref, kind="component")
     except InputError as error:
         raise ToolError(f"entityRef: {error.message}") from None
-    found = await collectable.id_of(context.database, ref)
+    found = await stored_entities.read_entity_id(context.database, ref)
     if found is None:
         raise await build_unknown_entity_error(context.database, ref)
     return found

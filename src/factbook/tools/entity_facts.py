@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from factbook.catalog.store import by_ref
+from factbook.catalog.store import stored_entities
 from factbook.clock import iso
 from factbook.facts import entity_filter, freshness, store
 from factbook.facts.datasource import DataSource
@@ -88,7 +88,7 @@ async def _list_missing_reasons(
 
 
 async def _read_entity_document(ref: str, context: Context) -> dict[str, Any]:
-    found = await by_ref.entity(context.database, ref)
+    found = await stored_entities.read_entity(context.database, ref)
     return msgspec.json.decode(found.render()) if found else {}
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from factbook.catalog.store import collectable
+from factbook.catalog.store import stored_entities
 from factbook.clock import iso, iso_or_none
 from factbook.errors import ToolError
 from factbook.facts import history
@@ -110,7 +110,7 @@ async def run_fact_history(arguments: FactHistoryArguments, context: Context) ->
         None if arguments.cursor is UNSET else HistoryPosition(*decode_place(arguments.cursor, 2))
     )
     ref = arguments.ref()
-    entity_id = await collectable.id_of(context.database, ref)
+    entity_id = await stored_entities.read_entity_id(context.database, ref)
     if entity_id is None:
         raise await build_unknown_entity_error(context.database, ref)
     asked = _HistoryQuery(source_ids, names, entity_id, start, end)

@@ -7,11 +7,11 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from factbook.catalog.store import broken_references, summaries, totals
-from factbook.catalog.store.broken_references import Field
+from factbook.catalog.store import entity_query, related_entities, summaries
+from factbook.catalog.store.browse import Among
 from factbook.catalog.store.conditions import Condition
+from factbook.catalog.store.related_entities import ReferenceField
 from factbook.catalog.store.summaries import Group, Summary
-from factbook.catalog.store.trigrams import Among
 from factbook.errors import ToolError
 from factbook.tools import selection
 from factbook.tools.selection import Search
@@ -76,7 +76,7 @@ class FindArguments(Struct, forbid_unknown_fields=True, omit_defaults=True):
     system: Annotated[str, describe_argument("Any when left out.", "checkout")] | UnsetType = UNSET
     dangling: (
         Annotated[
-            Field,
+            ReferenceField,
             describe_argument(
                 "A reference in this field of spec that leads to nothing in the catalog, `any` for "
                 "every field; any entities when left out.",
@@ -160,7 +160,9 @@ async def run_find_entities(arguments: FindArguments, context: Context) -> str:
         await selection.refuse_unknown_values(context.database, arguments.searched())
     if arguments.dangling is not UNSET and (rows := found.get("entities")):
         refs = [row["entityRef"] for row in rows]
-        broken = await broken_references.of_entities(context.database, refs, arguments.dangling)
+        broken = await related_entities.find_broken_references(
+            context.database, refs, arguments.dangling
+        )
         for row in rows:
             row["dangling"] = [one.target for one in broken[row["entityRef"]].references]
     return encode_result(found | (await asked.age(context.database, context.now)).render())
@@ -172,13 +174,13 @@ async def _answer_from_catalog(
     """The answer where the catalog alone decides."""
     database = context.database
     if arguments.group_by is not UNSET:
-        total = await totals.exact(database, part)
+        total = await entity_query.count_exactly(database, part)
         return _render_groups(
             await summaries.groups(database, part, arguments.group_by, total), total
         )
     after = "" if arguments.cursor is UNSET else decode_ref_cursor(arguments.cursor)
     if arguments.limit == 0:
-        return _render_entity_total(await totals.bounded(database, part))
+        return _render_entity_total(await entity_query.count_bounded(database, part))
     page, total = await summaries.page_and_total(database, part, arguments.limit, after or None)
     shown: dict[str, Any] = {
         "entities": [_render_match_row(one, {}) for one in page.items],
@@ -190,7 +192,11 @@ async def _answer_from_catalog(
 
 
 def _render_entity_total(total: int) -> dict[str, int]:
-    return {"total": total} if total < totals.MORE else {"totalMoreThan": totals.BOUND}
+    return (
+        {"total": total}
+        if total < entity_query.MORE_THAN_BOUND
+        else {"totalMoreThan": entity_query.COUNT_BOUND}
+    )
 
 
 async def _answer_matching(

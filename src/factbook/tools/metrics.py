@@ -9,7 +9,7 @@ from typing import Annotated, Any, cast
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from factbook.catalog.store import by_ref
+from factbook.catalog.store import stored_entities
 from factbook.clock import iso
 from factbook.facts import entity_filter, shapes, store
 from factbook.facts.datasource import DataSource
@@ -88,12 +88,12 @@ async def _fill_shape(shape: Shape, ref: str, context: Context) -> dict[str, obj
     sources, entity = context.sources.values(), None
     latest = await store.list_latest_by_ref(context.database, ref)
     if _needs_entity_document(shape, sources, latest):
-        found = await by_ref.entity(context.database, ref)
+        found = await stored_entities.read_entity(context.database, ref)
         entity = found and msgspec.json.decode(found.render())
     result = fill_from_latest(shape, sources, latest, entity)
     about = {reason_word(one) for one in cast("dict[str, str]", result["unknownReasons"]).values()}
     if about & source_lookup.REASONS_ABOUT_ANNOTATIONS:
-        if entity is None and (found := await by_ref.entity(context.database, ref)):
+        if entity is None and (found := await stored_entities.read_entity(context.database, ref)):
             entity = msgspec.json.decode(found.render())
         result |= _list_details(shape, sources, entity or {})
     return result

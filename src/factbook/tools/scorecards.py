@@ -185,7 +185,7 @@ async def run_scorecard_rollup(arguments: RollupArguments, context: Context) -> 
     try:
         group = None
         if arguments.group:
-            group = refs.canonical(arguments.group, kind="group")
+            group = refs.canonicalize_ref(arguments.group, kind="group")
             await selection.find_owners_named(database, group)
         groups = await scorecard_figures.roll_up_scorecard(
             database, found, arguments.by, group, arguments.depth

@@ -14,24 +14,20 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from factbook.catalog import essentials, kinds, predicates
+from factbook.catalog import kinds
 from factbook.catalog import ref as refs
 from factbook.catalog.kinds import RELATIONS
 from factbook.catalog.store import (
-    affiliation,
     browse,
-    by_ref,
-    collectable,
-    filter_choices,
-    frequent_targets,
-    overview,
-    selectivity,
+    conditions,
+    entity_query,
+    facets,
+    related_entities,
+    stored_entities,
     summaries,
-    totals,
-    trigrams,
 )
-from factbook.catalog.store.broken_references import Dangling
 from factbook.catalog.store.conditions import AllOf, Condition, Contains, Has, Related
+from factbook.catalog.store.related_entities import Dangling
 from factbook.catalog.store.summaries import FilterCandidate
 from factbook.checks.definitions import validation
 from factbook.checks.definitions.validation import CheckContext
@@ -121,7 +117,7 @@ async def build_selection_condition(database: Database, given: dict[str, Any]) -
     ]
     parts: list[Condition] = [*plain]
     if any(isinstance(one, Related) for one in related):
-        parts = [await selectivity.probed(database, one) for one in plain]
+        parts = [await entity_query.probe_part(database, one) for one in plain]
     if "label" in given:
         parts.append(_build_label_condition(given["label"]))
     if "query" in given:
@@ -129,7 +125,7 @@ async def build_selection_condition(database: Database, given: dict[str, Any]) -
     parts += related
     if text := given.get("text", "").strip():
         parts.append(Contains(browse.TEXT_FIELDS, text.lower()))
-    return await trigrams.looked_up(database, AllOf(parts))
+    return await browse.look_up_text(database, AllOf(parts))
 
 
 async def refuse_unknown_values(database: Database, given: Mapping[str, Any]) -> None:
@@ -141,7 +137,7 @@ async def refuse_unknown_values(database: Database, given: Mapping[str, Any]) ->
         if name in given:
             await _refuse_unknown_value(database, name, key, given[name])
     if "query" in given:
-        for path, value in predicates.fields(given["query"]):
+        for path, value in conditions.list_predicate_fields(given["query"]):
             await refuse_unknown_path(database, path)
             values = value.get("$in", ()) if isinstance(value, dict) else [value]
             if len(values) == 1 and isinstance(values[0], str) and path in _BY_PATH:
@@ -149,7 +145,7 @@ async def refuse_unknown_values(database: Database, given: Mapping[str, Any]) ->
     if "label" not in given:
         return
     label, equals, value = given["label"].strip().lower().partition("=")
-    names = await filter_choices.label_names(database, _COMPARED)
+    names = await facets.list_label_choices(database, _COMPARED)
     if label.strip() not in names:
         raise _build_unknown_value_error("label", label.strip(), names)
     if equals:
@@ -161,8 +157,8 @@ async def refuse_unknown_path(database: Database, path: str) -> None:
     """Raise ToolError if no entity has a field at a path, or below it."""
     if path in _UNLISTED or path.startswith("relations"):
         return
-    if not await filter_choices.keys_from(database, path, 1):
-        known = await filter_choices.keys_from(database, "", _COMPARED)
+    if not await facets.list_key_choices(database, path, 1):
+        known = await facets.list_key_choices(database, "", _COMPARED)
         raise _build_unknown_value_error("field", path, known)
 
 
@@ -171,12 +167,12 @@ async def _refuse_unknown_value(database: Database, name: str, key: str, given: 
     if key == "kind" and value in map(str.lower, kinds.KINDS):
         return
     if key == "metadata.namespace":
-        found = await filter_choices.namespaces(database, _COMPARED)
+        found = await facets.list_namespace_choices(database, _COMPARED)
         values = [choice.value for choice in found]
     else:
-        if value in await filter_choices.values_from(database, key, value, 1):
+        if value in await facets.list_value_choices(database, key, value, 1):
             return
-        values = await filter_choices.values_from(database, key, "", _COMPARED)
+        values = await facets.list_value_choices(database, key, "", _COMPARED)
     if value not in values:
         raise _build_unknown_value_error(name, value, values)
 
@@ -191,30 +187,36 @@ async def _build_related_conditions(database: Database, given: dict[str, Any]) -
     parts: list[Condition] = []
     if "owner" in given:
         owners = await find_owners_named(database, given["owner"])
-        parts.append(await frequent_targets.related(database, "ownedBy", owners))
+        parts.append(await entity_query.build_related_condition(database, "ownedBy", owners))
     if "ownership" in given:
         parts.append(await _build_ownership_condition(database, given["ownership"]))
     if "dangling" in given:
         parts.append(Dangling(given["dangling"]))
     if "system" in given:
         systems = [await _find_system_ref(database, given["system"])]
-        parts.append(await frequent_targets.related(database, "partOf", systems))
+        parts.append(await entity_query.build_related_condition(database, "partOf", systems))
     return parts
 
 
 async def find_owners_named(database: Database, text: str) -> list[str]:
     """The owner, and of a group all groups below it; raises ToolError if nobody is called so."""
-    ref = refs.canonical(text, kind="group")
-    found = await affiliation.groups_below(database, ref) if ref.startswith("group:") else [ref]
+    ref = refs.canonicalize_ref(text, kind="group")
+    found = (
+        await related_entities.list_groups_below(database, ref)
+        if ref.startswith("group:")
+        else [ref]
+    )
     if len(found) > 1 or await _has_relation_target(database, "ownedBy", ref):
         return found
-    person = refs.canonical(text, kind="user")
+    person = refs.canonicalize_ref(text, kind="user")
     if person != ref and await _has_relation_target(database, "ownedBy", person):
         return [person]
     name = ref.rpartition("/")[2]
-    close = await filter_choices.owners_named(database, name, _MOST_SUGGESTED)
-    close = close or await by_ref.similar(database, ref.partition(":")[0], name, _MOST_SUGGESTED)
-    there = [one.value for one in await filter_choices.owners(database, _COMPARED)]
+    close = await facets.find_owner_choices(database, name, _MOST_SUGGESTED)
+    close = close or await stored_entities.find_similar_refs(
+        database, ref.partition(":")[0], name, _MOST_SUGGESTED
+    )
+    there = [one.value for one in await facets.list_owner_choices(database, _COMPARED)]
     known = suggestion(name, there, close) or " No entity has an owner."
     raise ToolError(f"No entity is owned by {ref}, which is not in the catalog.{known}")
 
@@ -222,26 +224,28 @@ async def find_owners_named(database: Database, text: str) -> list[str]:
 async def _build_ownership_condition(database: Database, ownership: str) -> Condition:
     if ownership == "none":
         return browse.LacksOwner()
-    missing = await filter_choices.missing_owners(database, _MOST_UNKNOWN)
-    return await frequent_targets.related(database, "ownedBy", missing)
+    missing = await facets.find_missing_owners(database, _MOST_UNKNOWN)
+    return await entity_query.build_related_condition(database, "ownedBy", missing)
 
 
 async def _find_system_ref(database: Database, text: str) -> str:
-    ref = refs.canonical(text, kind="system")
+    ref = refs.canonicalize_ref(text, kind="system")
     if await _has_relation_target(database, "partOf", ref):
         return ref
     name = ref.rpartition("/")[2]
-    close = await filter_choices.systems_named(database, name, _MOST_SUGGESTED)
-    close = close or await by_ref.similar(database, "system", name, _MOST_SUGGESTED)
-    there = await filter_choices.systems_named(database, "", _COMPARED)
+    close = await facets.find_system_choices(database, name, _MOST_SUGGESTED)
+    close = close or await stored_entities.find_similar_refs(
+        database, "system", name, _MOST_SUGGESTED
+    )
+    there = await facets.find_system_choices(database, "", _COMPARED)
     known = suggestion(name, there, close) or " There are none."
     raise ToolError(f"There is no system {ref}.{known}")
 
 
 async def _has_relation_target(database: Database, type_: str, ref: str) -> bool:
-    if await filter_choices.is_target(database, type_, ref):
+    if await facets.is_relation_target(database, type_, ref):
         return True
-    return await by_ref.complying(database, ref, owners=False) is not None
+    return await stored_entities.list_complying(database, ref, owners=False) is not None
 
 
 def _build_label_condition(text: str) -> Condition:
@@ -254,7 +258,7 @@ def _build_label_condition(text: str) -> Condition:
 
 def _build_query_condition(query: object) -> Condition:
     try:
-        return predicates.parse(query)
+        return conditions.parse_predicate(query)
     except InputError as error:
         raise ToolError(f"query: {error.message}") from None
 
@@ -264,7 +268,7 @@ _FIELDS: Final = "|".join(
     sorted({"type", "lifecycle", *(field.name for some in RELATIONS.values() for field in some)})
 )
 _SAID: Final = re.compile(
-    rf"{'|'.join(essentials.READERS)}|relations\..+|spec\.({_FIELDS})"
+    rf"{'|'.join(kinds.ESSENTIAL_READERS)}|relations\..+|spec\.({_FIELDS})"
     r"|metadata\.(title|description|tags|links|labels(\..+)?|annotations(\..+)?)",
     re.IGNORECASE,
 )
@@ -303,7 +307,7 @@ class FactConditions(NamedTuple):
             return states
         asked = [id_ for id_, state in zip(entities, states, strict=True) if state in open_]
         filters = map(entity_filter.filter_condition, self.filters)
-        out = set(asked) - await collectable.matching(database, filters, asked)
+        out = set(asked) - await stored_entities.matching_ids(database, filters, asked)
         return [OUT if id_ in out else state for id_, state in zip(entities, states, strict=True)]
 
     @property
@@ -506,7 +510,7 @@ class _Sources:
 
 
 def _is_essential_fact(fact: str) -> bool:
-    return fact in essentials.READERS or fact == essentials.OWNER_EXISTS
+    return fact in kinds.ESSENTIAL_READERS or fact == kinds.OWNER_EXISTS_FACT
 
 
 class Match(NamedTuple):
@@ -567,8 +571,8 @@ async def find_matches(
 
 async def has_few_candidates(database: Database, part: Condition) -> bool:
     """Return true if all candidates are looked at for every page."""
-    is_large = sum((await overview.by_kind(database)).values()) > _LARGE
-    return await totals.bounded(database, part) <= (_FEW_OF_MANY if is_large else _FEW)
+    is_large = sum((await facets.count_by_kind(database)).values()) > _LARGE
+    return await entity_query.count_bounded(database, part) <= (_FEW_OF_MANY if is_large else _FEW)
 
 
 async def evaluate_candidates(

@@ -5,9 +5,9 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from factbook.catalog import essentials
-from factbook.catalog.compliance import OWNER_EXISTS
-from factbook.catalog.store import collectable, summaries
+from factbook.catalog import kinds
+from factbook.catalog.kinds import OWNER_EXISTS
+from factbook.catalog.store import stored_entities, summaries
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.definitions.store import UNPUBLISHED
 from factbook.errors import ToolError, suggestion
@@ -26,7 +26,7 @@ ESSENTIAL_SOURCE: Final = DataSource(
     handler=Handler("builtin", ESSENTIAL_ID, builtin_id=ESSENTIAL_ID),
     schema=(
         Fact("owner", "string", "Reference of the owner."),
-        Fact(essentials.OWNER_EXISTS, "boolean", "The owner is in the catalog."),
+        Fact(kinds.OWNER_EXISTS_FACT, "boolean", "The owner is in the catalog."),
         Fact("type", "string", "As in spec.type."),
         Fact("lifecycle", "string", "As in spec.lifecycle."),
         Fact("tags", "set", "As in metadata.tags."),
@@ -57,21 +57,21 @@ async def find_essential_facts(database: Database, ref: str) -> tuple[dict[str, 
     found = await summaries.found(database, ref)
     if found is None:
         return None
-    [bits] = await collectable.bits_of_ids(database, [found.id], owners=True)
+    [bits] = await stored_entities.read_bits(database, [found.id], owners=True)
     entity = msgspec.json.decode(found.stored.render())
     owner_exists = bool(bits[1] & OWNER_EXISTS)
-    return essentials.values(entity, owner_exists=owner_exists), found.updated_at
+    return kinds.list_essentials(entity, owner_exists=owner_exists), found.updated_at
 
 
 async def add_essential_facts(
     database: Database, entities: Sequence[CheckedEntity], entity_ids: Sequence[int]
 ) -> None:
     """Add the facts to entities with their documents."""
-    rows = await collectable.bits_of_ids(database, list(entity_ids), owners=True)
+    rows = await stored_entities.read_bits(database, list(entity_ids), owners=True)
     known = {id_: (bits, at) for id_, bits, at in rows}
     for entity, id_ in zip(entities, entity_ids, strict=True):
         bits, at = known.get(id_, (0, 0))
-        facts = essentials.values(entity.document, owner_exists=bool(bits & OWNER_EXISTS))
+        facts = kinds.list_essentials(entity.document, owner_exists=bool(bits & OWNER_EXISTS))
         entity.facts = {**entity.facts, ESSENTIAL_ID: Latest(facts, {}, "", at)}
 
 

@@ -15,7 +15,7 @@ from factbook.audit.trail import Caller
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
 from factbook.auth.tokens import Grant
 from factbook.catalog import ref as refs
-from factbook.catalog.store import by_ref
+from factbook.catalog.store import stored_entities
 from factbook.clock import DAY, HOUR, MINUTE, iso, milliseconds
 from factbook.datasources.registry import Registry
 from factbook.errors import InputError, ToolError, in_words
@@ -338,7 +338,7 @@ def _parse_ref_parts(
     kind: str | UnsetType, namespace: str | UnsetType, text: str
 ) -> refs.EntityRef:
     defaults = _use_default(namespace, refs.DEFAULT_NAMESPACE)
-    return refs.parse(text, kind=_use_default(kind, _KIND), namespace=defaults)
+    return refs.parse_ref(text, kind=_use_default(kind, _KIND), namespace=defaults)
 
 
 def _parse_whole_ref(
@@ -361,7 +361,7 @@ def _use_default(given: str | UnsetType, default: str) -> str:
 
 async def build_unknown_entity_error(database: Database, ref: str) -> ToolError:
     """The error for an entity that is not in the catalog, suggesting similar ones."""
-    missing = await by_ref.unknown(database, ref)
+    missing = await stored_entities.make_unknown_error(database, ref)
     return ToolError(
         f"{missing.message} Give the name as the catalog has it, and kind and namespace unless "
         "they are component and default."
@@ -370,12 +370,12 @@ async def build_unknown_entity_error(database: Database, ref: str) -> ToolError:
 
 async def find_existing_entity(
     database: Database, ref: str, *, owners: bool = False
-) -> by_ref.Complying:
+) -> stored_entities.Complying:
     """The entity's reference, compliance bits and time; raises ToolError if there is none.
 
     Without `owners` the bits lack the one of its owner, which has to be looked up.
     """
-    found = await by_ref.complying(database, ref, owners=owners)
+    found = await stored_entities.list_complying(database, ref, owners=owners)
     if found is None:
         raise await build_unknown_entity_error(database, ref)
     return found

@@ -7,14 +7,8 @@ from typing import Any, Final, NamedTuple
 from markupsafe import Markup
 
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ, SOURCE_READ
-from factbook.catalog.store import (
-    hierarchy,
-    membership,
-    overview,
-    related_entities,
-    stored_sets,
-    totals,
-)
+from factbook.catalog import people_trust
+from factbook.catalog.store import entity_query, facets, related_entities, stored_sets
 from factbook.catalog.store.related_entities import Belonging, BelongingEntity
 from factbook.checks.definitions.definition_versions import check_store
 from factbook.checks.digests import digest
@@ -275,7 +269,7 @@ async def groups(
     visit: PageContext, tree: GroupHierarchy, levels: Sequence[OwnedLevels]
 ) -> OwnGroups:
     """The groups that the person signed in is a direct member of."""
-    found = sorted(await membership.stated_groups(visit.state.database, visit.person.ref))
+    found = sorted(await people_trust.read_stated_groups(visit.state.database, visit.person.ref))
     shown = [await _group(visit, one, tree, levels) for one in found[:_GROUPS]]
     return OwnGroups(shown, found[_GROUPS:])
 
@@ -285,7 +279,7 @@ async def _group(
 ) -> OwnGroup:
     database = visit.state.database
     owned = Belonging("ownedBy", sorted(tree.within(group)))
-    found = await related_entities.page(database, owned, None, _LOOKED_AT)
+    found = await related_entities.page_belonging(database, owned, None, _LOOKED_AT)
     counts = await result_queries.count_failing(database, [one.id for one in found.entities])
 
     def place(one: BelongingEntity) -> tuple[bool, int, int, str]:
@@ -411,22 +405,22 @@ _SCORECARDS: Final = 3
 async def show(visit: PageContext) -> Reply:
     """Page of the state of everything at a glance."""
     database = visit.state.database
-    kinds = await overview.kinds(database)
+    kinds = await facets.count_kinds(database)
     total = sum(kinds.values())
     if not total:
         return visit.page("overview-empty.html")
     asked = visit.query("kind", "component")
     kind = asked if asked in kinds else None
     checked = await _checked(visit) if visit.may(CHECK_READ) else _UNCHECKED
-    tree = GroupHierarchy(await hierarchy.group_parents(database))
-    counted = partial(overview.compliance, database, kind)
-    points = await overview.kept(database, visit.now, f"completeness of {kind!r}", counted)
+    tree = GroupHierarchy(await related_entities.read_group_parents(database))
+    counted = partial(facets.count_compliance, database, kind)
+    points = await facets.remember_count(database, visit.now, f"completeness of {kind!r}", counted)
     levels: list[OwnedLevels] = checked["levels"]
     teams, more_teams = by_team(levels, tree)
     return visit.page(
         "overview.html",
         total=total,
-        sets=len(await stored_sets.summaries(database)),
+        sets=len(await stored_sets.list_sets(database)),
         kinds=list(kinds.items())[:_KINDS],
         other_kinds=len(kinds) > _KINDS,
         kind=kind,
@@ -434,11 +428,11 @@ async def show(visit: PageContext) -> Reply:
         points=_points(points, kind),
         age=await result_queries.read_age_of_checks(database, None, visit.now),
         mine=await groups(visit, tree, levels),
-        most=totals.BOUND,
+        most=entity_query.COUNT_BOUND,
         teams=teams,
         more_teams=more_teams,
         sources=await sources(visit),
-        changes=await overview.largest_changes(database, visit.now - _WEEK, _CHANGES),
+        changes=await facets.read_largest_changes(database, visit.now - _WEEK, _CHANGES),
         **checked,
     )
 

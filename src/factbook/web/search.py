@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple, Protocol, TypeVar
 
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ, SOURCE_READ
-from factbook.catalog.store import browse, name_completion, totals
+from factbook.catalog.store import browse, entity_query
 from factbook.catalog.store.browse import Filter
 from factbook.checks.definitions.definition_versions import check_store, scorecard_store
 from factbook.http.requests import Reply
@@ -162,7 +162,7 @@ async def show(visit: PageContext) -> Reply:
         shown=shown,
         entities=entities,
         groups=groups,
-        bound=totals.BOUND,
+        bound=entity_query.COUNT_BOUND,
         in_catalog=CatalogQuery(q=shown).address(),
     )
 
@@ -173,8 +173,8 @@ async def _entities(visit: PageContext, text: str) -> EntityHits:
         return EntityHits((), (), 0)
     database = visit.state.database
     by_name, by_text = await asyncio.gather(
-        name_completion.beginning(database, text, _CANDIDATES),
-        browse.find(database, Filter(text=text), "name", _CANDIDATES),
+        browse.find_names_beginning(database, text, _CANDIDATES),
+        browse.browse_entities(database, Filter(text=text), "name", _CANDIDATES),
     )
     known = {one.ref: one for one in (*by_name, *by_text.page.items)}
     rows = sorted(map(entity_rows.row, known.values()), key=_order_by(text))

@@ -566,7 +566,7 @@ async def send_test_digest(
 def _parse_owner(wanted: WantedDigest) -> str:
     if wanted.owner is None:
         return EVERYTHING
-    owner = ref.parse(wanted.owner, kind="group")
+    owner = ref.parse_ref(wanted.owner, kind="group")
     if owner.kind not in _OWNER_KINDS:
         raise InputError("owner: has to be a group or a user.")
     return str(owner)

@@ -16,8 +16,8 @@ from factbook.api.endpoint import require_permissions
 from factbook.api.mcp import protocol
 from factbook.api.mcp.protocol import MODERN_MEMBERS, Exchange
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ
-from factbook.catalog.store import name_completion
-from factbook.catalog.store.name_completion import CompletedColumn
+from factbook.catalog.store import browse
+from factbook.catalog.store.browse import CompletedColumn
 from factbook.checks.definitions.definition_versions import scorecard_store
 from factbook.errors import ToolError, in_words
 from factbook.http.requests import Reply
@@ -123,7 +123,7 @@ async def list_mcp_resources(exchange: Exchange) -> Reply:
         stored = await scorecard_store.everything(database)
         found = [_describe_scorecard_resource(one.id, one.title) for one in stored if one.published]
     after = _parse_resource_cursor(cursor, exchange) if cursor else ""
-    refs = await name_completion.refs_after(database, after, _PAGE + 1) if entities else []
+    refs = await browse.complete_refs(database, after, _PAGE + 1) if entities else []
     found += [_describe_entity_resource(ref) for ref in refs[:_PAGE]]
     more = {"nextCursor": quote(refs[_PAGE - 1])} if len(refs) > _PAGE else {}
     return _reply_resource(exchange, {"resources": found, **more}, _PRIVATE)
@@ -184,7 +184,7 @@ async def _list_completions(params: CompletionParams, exchange: Exchange) -> lis
     require_permissions(exchange.grant, (CATALOG_READ,))
     kind = params.context.arguments.get("kind", "component").lower().replace("\0", "")
     column = _COLUMNS[name]
-    return await name_completion.values(database, column, start.lower(), kind, _MOST_VALUES + 1)
+    return await browse.complete_values(database, column, start.lower(), kind, _MOST_VALUES + 1)
 
 
 async def _answer_with_tool(

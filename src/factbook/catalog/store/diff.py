@@ -1,18 +1,21 @@
-"""Plan of a write: the difference between the stored and the wanted entities."""
+"""Plan of a write: the stored against the wanted entities, its reach, and its events."""
 
-from collections.abc import Collection, Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
 from factbook.auth import tokens
 from factbook.auth.tokens import Narrowing
-from factbook.catalog import identity, people_trust, search
+from factbook.catalog import people_trust, ref
 from factbook.catalog.sets import Prepared
-from factbook.catalog.store import locks
-from factbook.catalog.store.documents import DOCUMENT
+from factbook.catalog.store import conditions, locks
+from factbook.catalog.store.index_rows import Derived, split_portions
 from factbook.catalog.store.locks import WriteGuard
+from factbook.catalog.store.stored_entities import DOCUMENT
 from factbook.errors import ConflictError, PreconditionFailedError
+from factbook.events import event
+from factbook.events.event import Change, EventRow
 from factbook.schemas.catalog import Difference
 from factbook.storage import Transaction
 
@@ -103,13 +106,13 @@ class WritePlan(Struct):
         return [Difference(ref, change) for change, refs in groups for ref in refs]
 
 
-def set_row(transaction: Transaction, name: str) -> SetRow:
+def read_set_row(transaction: Transaction, name: str) -> SetRow:
     """The set with this name; revision 0 if there is none."""
     row = transaction.one("SELECT id, name, revision, item_count FROM sets WHERE name = ?", (name,))
     return SetRow(*row) if row else SetRow(0, name, 0, 0)
 
 
-def replacement(
+def plan_replacement(
     transaction: Transaction,
     name: str,
     wanted: Sequence[Prepared],
@@ -121,11 +124,11 @@ def replacement(
     forbids it.
     """
     tokens.check_narrowed_sets(guards.narrowing, [name])
-    target = set_row(transaction, name)
+    target = read_set_row(transaction, name)
     _check_revision(target, guards.if_match)
-    current = _members(transaction, target.id)
+    current = _read_members(transaction, target.id)
     plan = WritePlan(target)
-    _sort_out(transaction, plan, wanted, current, guards)
+    _sort_changes(transaction, plan, wanted, current, guards)
     refs = [item.ref for item in wanted]
     kept = set(refs).difference(item.ref for item in plan.removed)
     plan.removed = [item for ref, item in current.items() if ref not in kept]
@@ -137,7 +140,7 @@ def replacement(
     return plan
 
 
-def addition(
+def plan_addition(
     transaction: Transaction,
     name: str | None,
     items: Sequence[Prepared],
@@ -149,7 +152,7 @@ def addition(
     Of the others there, it removes those with the references in `gone`.
     """
     tokens.check_narrowed_sets(guards.narrowing, [name])
-    target = set_row(transaction, name) if name is not None else None
+    target = read_set_row(transaction, name) if name is not None else None
     if target is not None:
         _check_revision(target, guards.if_match)
     plan = WritePlan(target)
@@ -161,13 +164,13 @@ def addition(
         (refs, set_id) if set_id is not None else (refs,),
     )
     current = {row[0]: Existing(*row) for row in rows}
-    _sort_out(transaction, plan, items, current, guards)
+    _sort_changes(transaction, plan, items, current, guards)
     plan.removed += [current[ref] for ref in gone if ref in current]
     tokens.check_narrowed_refs(guards.narrowing, [item.ref for item in plan.removed])
     return plan
 
 
-def removal(
+def plan_removal(
     transaction: Transaction, uid: str, narrowing: Narrowing | None = None
 ) -> WritePlan | None:
     """The plan that removes one entity, in a set or not; None if there is no such entity.
@@ -184,11 +187,11 @@ def removal(
     name = row[-1]
     tokens.check_narrowed_sets(narrowing, [name])
     tokens.check_narrowed_refs(narrowing, [row[0]])
-    target = set_row(transaction, name) if name is not None else None
+    target = read_set_row(transaction, name) if name is not None else None
     return WritePlan(target, removed=[Existing(*row[:-1])])
 
 
-def _members(transaction: Transaction, set_id: int) -> dict[str, Existing]:
+def _read_members(transaction: Transaction, set_id: int) -> dict[str, Existing]:
     rows = transaction.all(
         f"SELECT {_COLUMNS} FROM set_items i "
         "JOIN entities e ON e.id = i.entity_id WHERE i.set_id = ? ORDER BY i.position",
@@ -197,7 +200,7 @@ def _members(transaction: Transaction, set_id: int) -> dict[str, Existing]:
     return {row[0]: Existing(*row) for row in rows}
 
 
-def _sort_out(
+def _sort_changes(
     transaction: Transaction,
     plan: WritePlan,
     wanted: Iterable[Prepared],
@@ -213,7 +216,7 @@ def _sort_out(
             plan.unchanged.append(existing)
         else:
             plan.updated.append((item, existing))
-    if others := _others(transaction, plan.updated):
+    if others := _read_others(transaction, plan.updated):
         plan.removed = [existing for _, existing in others]
         plan.added = [item for item, _ in others]
         replaced = {existing.id for _, existing in others}
@@ -221,38 +224,40 @@ def _sort_out(
     changed = [*new, *plan.added, *(item for item, _ in plan.updated)]
     tokens.check_narrowed_refs(guards.narrowing, [item.ref for item in changed])
     # One statement, as the other owners may write at the same time.
-    held = owners(transaction, [item.ref for item in new])
+    held = read_owners(transaction, [item.ref for item in new])
     name = plan.set.name if plan.set else None
-    kept = [ref for ref, (_, owner) in held.items() if not people_trust.outranks(name, owner, ref)]
+    kept = [
+        ref for ref, (_, owner) in held.items() if not people_trust.outranks_set(name, owner, ref)
+    ]
     if kept and not guards.take:
-        raise _conflict({ref: held[ref][1] for ref in sorted(kept)})
+        raise _make_conflict({ref: held[ref][1] for ref in sorted(kept)})
     tokens.check_narrowed_sets(guards.narrowing, [name for _, name in held.values()])
     plan.added += [item for item in new if item.ref not in held]
     plan.taken = [(item, held[item.ref][0]) for item in new if item.ref in held]
     plan.losers = {locks.owner(name, ref) for ref, (_, name) in held.items()}
 
 
-def _others(
+def _read_others(
     transaction: Transaction, updated: Sequence[tuple[Prepared, Existing]]
 ) -> list[tuple[Prepared, Existing]]:
     """Pairs of which each side has an external id, and not the same: the name changed hands."""
     wanted = {}
     for item, existing in updated:
-        key, external_id = identity.external_id(item.document)
+        key, external_id = ref.find_external_id(item.document)
         if external_id:
             wanted[existing.id] = (key, external_id)
     if not wanted:
         return []
     # Almost all still have theirs, which the search index tells without reading a document.
     keys = {f"metadata.annotations.{key}".lower() for key, _ in wanted.values()}
-    values = {search.text(external_id) for _, external_id in wanted.values()}
+    values = {conditions.make_search_text(external_id) for _, external_id in wanted.values()}
     same = {
         id_
         for id_, value in transaction.all(_HOLDERS, (sorted(keys), sorted(values)))
-        if id_ in wanted and value == search.text(wanted[id_][1])
+        if id_ in wanted and value == conditions.make_search_text(wanted[id_][1])
     }
     rows = transaction.all(_DOCUMENTS, (sorted(wanted.keys() - same),))
-    stored = {id_: identity.external_id(document)[1] for id_, document in rows}
+    stored = {id_: ref.find_external_id(document)[1] for id_, document in rows}
     return [
         (item, existing)
         for item, existing in updated
@@ -260,14 +265,9 @@ def _others(
     ]
 
 
-_HOLDERS = """
-SELECT s.entity_id, s.value FROM search s JOIN search_keys k ON k.id = s.key_id
-WHERE k.key IN LIST(?) AND s.value IN LIST(?)
-"""
-_DOCUMENTS = f"SELECT e.id, {DOCUMENT} FROM entities e WHERE e.id IN LIST(?)"
-
-
-def owners(transaction: Transaction, refs: list[str]) -> dict[str, tuple[Existing, str | None]]:
+def read_owners(
+    transaction: Transaction, refs: list[str]
+) -> dict[str, tuple[Existing, str | None]]:
     """The entities with these references, each with the name of its set."""
     if not refs:
         return {}
@@ -279,12 +279,14 @@ def owners(transaction: Transaction, refs: list[str]) -> dict[str, tuple[Existin
     return {row[0]: (Existing(*row[:-1]), row[-1]) for row in rows}
 
 
-def _conflict(owners: dict[str, str | None]) -> ConflictError:
-    unread = _held([(ref, NOT_SHOWN) for ref in owners])
-    return _held([(ref, name or OUTSIDE) for ref, name in owners.items()]).unless_read(unread)
+def _make_conflict(owners: dict[str, str | None]) -> ConflictError:
+    unread = _make_held_error([(ref, NOT_SHOWN) for ref in owners])
+    return _make_held_error([(ref, name or OUTSIDE) for ref, name in owners.items()]).unless_read(
+        unread
+    )
 
 
-def _held(owners: Sequence[tuple[str, str]]) -> ConflictError:
+def _make_held_error(owners: Sequence[tuple[str, str]]) -> ConflictError:
     named = ", ".join(f"{ref} (held by {owner})" for ref, owner in owners[:3])
     more = f" and {len(owners) - 3} more" if len(owners) > 3 else ""
     return ConflictError(
@@ -319,3 +321,69 @@ def _check_removals(plan: WritePlan, guards: Guards) -> None:
 def _only_appends(before: list[str], after: list[str], kept: set[str]) -> bool:
     remaining = [ref for ref in before if ref in kept]
     return after[: len(remaining)] == remaining
+
+
+def count_reached(transaction: Transaction, plan: WritePlan, most: int) -> int:
+    """The number of other entities that added and updated ones name, or that name added ones.
+
+    Counting ends soon after `most`. Entities that are named count whether they are there or not.
+    """
+    items = [*plan.added, *(item for item, _ in plan.updated)]
+    own = {item.ref for item in items}
+    named: set[str] = set()
+    for item in items:
+        named.update(target for _, target in Derived.of(item.ref, item.document).edges)
+        if len(named) > most + len(own):
+            break
+    added = [item.ref for item in plan.added]
+    [(naming,)] = transaction.all(_NAMING, (added, most + 1))
+    return len(named - own) + int(naming)
+
+
+def make_plan_events(
+    target: SetRow | None, plan: WritePlan, by: str, restored: int | None
+) -> Iterator[EventRow]:
+    """Events for the set after the plan, if there is one, and for every entity that changed."""
+    if target is not None:
+        yield _make_set_event(target, plan, by, restored)
+    name, revision = (target.name, target.revision) if target is not None else (None, 0)
+    added = [item.ref for item in plan.added]
+    removed = [item.ref for item in plan.removed]
+    reused = set(added).intersection(removed)
+    groups: tuple[tuple[Change, list[str]], ...] = (
+        # The event of the new holder of a name follows that of the old one.
+        ("removed", sorted(reused)),
+        ("added", added),
+        ("updated", [item.ref for item, _ in (*plan.updated, *plan.taken)]),
+        ("removed", [ref for ref in removed if ref not in reused]),
+    )
+    for change, refs in groups:
+        for some in split_portions(refs):
+            yield event.of_entities(name, revision, by, {change: some})
+
+
+def make_loss_event(target: SetRow, lost: Sequence[Existing], by: str) -> EventRow:
+    """An event for a set that has lost entities to another one."""
+    return _make_set_event(target, WritePlan(target, removed=list(lost)), by, None)
+
+
+def _make_set_event(target: SetRow, plan: WritePlan, by: str, restored: int | None) -> EventRow:
+    changes = plan.changes
+    del changes["unchanged"]
+    return event.of_set(
+        target.name, target.revision, by, target.item_count, changes, restored=restored
+    )
+
+
+_HOLDERS = """
+SELECT s.entity_id, s.value FROM search s JOIN search_keys k ON k.id = s.key_id
+WHERE k.key IN LIST(?) AND s.value IN LIST(?)
+"""
+
+_DOCUMENTS = f"SELECT e.id, {DOCUMENT} FROM entities e WHERE e.id IN LIST(?)"
+
+_NAMING: Final = """
+SELECT count(*) FROM (
+    SELECT DISTINCT source_id FROM relations WHERE target_ref IN LIST(?) LIMIT ?
+) AS naming
+"""

@@ -1,31 +1,326 @@
-"""Queries for many entities: a condition, an order, and a page of the result or all of it."""
+"""Queries for many entities: conditions, orders, pages, and numbers of results."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from typing import Any, Final, Generic, NamedTuple, TypeGuard, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from factbook.catalog.store.conditions import COLUMNS as KEY_COLUMNS
+from factbook.catalog.store import conditions, facets
 from factbook.catalog.store.conditions import (
     EVERYTHING,
+    KEY_COLUMNS,
     SQL,
+    AllOf,
+    AnyOf,
+    Apart,
     Condition,
     Has,
-    only_key,
+    Related,
     required_kind,
+    single_key,
 )
-from factbook.catalog.store.documents import COLUMNS, JOINED, RENDERED, StoredEntity
-from factbook.catalog.store.selectivity import Selectivity
-from factbook.catalog.store.sort_order import Place, SortField, SortOrder
+from factbook.catalog.store.stored_entities import (
+    JOINED_DOCUMENT,
+    RENDERED_DOCUMENT,
+    STORED_COLUMNS,
+    StoredEntity,
+)
 from factbook.storage import Database, Row
+
+Place = Sequence[str | int | None]  # a row's sort values and, last, its reference
+
+# Of more than one in two, SQLite finds a page and a bounded number by probing one entity after the
+# other before it could list all of them. Of more than one in eight it lists all of them to count
+# them, but not to sort them. PostgreSQL probes each of them.
+_MOST_FREQUENT: Final = 2
+_FREQUENT: Final = 8
+
+# So many entities are found and sorted in no time.
+MANY_ENTITIES: Final = 1_000
+_MOST_VALUES = 5
+_MOST_SPELLINGS = 20
+_ALMOST_UNIQUE = ("metadata.name", "metadata.uid")
+
+_KEY_ID = "key_id = (SELECT id FROM search_keys WHERE key = ?)"
+
+# The offset keeps PostgreSQL from reading all that have the value.
+_PROBE_VALUES = """EXISTS (
+    SELECT 1 FROM search WHERE key_id = (SELECT id FROM search_keys WHERE key = ?)
+        AND value = ? AND original IN ({}) AND entity_id = e.id LIMIT 1 OFFSET 0
+)"""
 
 T = TypeVar("T")
 
-_NEAR = 1_000
+_NEAR_ROWS = 1_000
 # Entities that are looked at for one of a page, before all of them are.
 _WINDOWS = (5, 50, 500)
 _LARGEST_WINDOW = 10_000
+
+# So many entities are counted in tens of milliseconds, whatever the size of the catalog.
+COUNT_BOUND: Final = 10_000
+MORE_THAN_BOUND: Final = COUNT_BOUND + 1
+# Entities among which a frequent condition is tried first.
+_WINDOW: Final = 5 * COUNT_BOUND
+
+
+class SortField(NamedTuple):
+    """A field to order by; entities without it come last in both directions.
+
+    `column` is a column of `entities` to order by instead, which is never null.
+    """
+
+    field: str
+    descending: bool = False
+    column: str = ""
+
+    @property
+    def own_column(self) -> str | None:
+        """The column of `entities e` that holds the field; None if the index holds it."""
+        return self.column or KEY_COLUMNS.get(self.field.lower())
+
+
+class _Sort(NamedTuple):
+    """A term of an order: the sort expression, and true if it can be null."""
+
+    expression: str
+    descending: bool
+    nullable: bool = False
+
+    def sql(self, direction: str) -> str:
+        term = f"{self.expression}{' DESC' if self.descending else ''}"
+        # A column of our own is never null, and naming it alone lets an index give the order.
+        return f"{self.expression} IS NULL{direction}, {term}" if self.nullable else term
+
+
+class SortOrder:
+    """An order with its joins and their parameters; the reference makes every place unique."""
+
+    def __init__(self, fields: Sequence[SortField], backward: bool, ref_descending: bool) -> None:
+        self.joins = ""
+        self.parameters: list[object] = []
+        self._backward = backward
+        self._sorts = [self._sort(place, field) for place, field in enumerate(fields)]
+        self._ref = _Sort("e.ref", ref_descending is not backward)
+
+    @property
+    def values(self) -> list[str]:
+        """The sort expressions before the reference."""
+        return [sort.expression for sort in self._sorts]
+
+    def by(self, values: Sequence[str] | None = None, ref: str = "e.ref") -> str:
+        """The ORDER BY clause, of these expressions if they are given."""
+        direction = " DESC" if self._backward else ""
+        named = zip(self._sorts, self.values if values is None else values, strict=True)
+        sorts = [sort._replace(expression=value) for sort, value in named]
+        sorts.append(self._ref._replace(expression=ref))
+        return f" ORDER BY {', '.join(sort.sql(direction) for sort in sorts)}"
+
+    def after(self, place: Place) -> SQL:
+        """The condition for rows after a position."""
+        sorts = [*self._sorts, self._ref]
+        if len({sort.descending for sort in sorts}) == 1 and not any(
+            sort.nullable for sort in sorts
+        ):
+            # As one comparison, so that an index of all of them is entered at the place.
+            named, marks = ", ".join(sort.expression for sort in sorts), ", ".join("?" * len(sorts))
+            return f"({named}) {'<' if self._ref.descending else '>'} ({marks})", list(place)
+        return self._after_each(sorts, place)
+
+    def _after_each(self, sorts: Sequence[_Sort], place: Place) -> SQL:
+        """The same for sort values that may be missing, or whose directions differ."""
+        alternatives, parameters = [], list[object]()
+        same, same_parameters = "", list[object]()
+        for sort, value in zip(sorts, place, strict=True):
+            column = sort.expression
+            if value is None:
+                # Rows without a value are the last ones; backward, those with one follow.
+                if self._backward:
+                    alternatives.append(f"({same}{column} IS NOT NULL)")
+                    parameters += same_parameters
+                same += f"{column} IS NULL AND "
+                continue
+            beyond = f"{column} {'<' if sort.descending else '>'} ?"
+            if sort.nullable and not self._backward:
+                beyond = f"({beyond} OR {column} IS NULL)"
+            alternatives.append(f"({same}{beyond})")
+            parameters += [*same_parameters, value]
+            same += f"{column} = ? AND "
+            same_parameters.append(value)
+        sql = " OR ".join(alternatives)
+        if self._sorts and not self._sorts[0].nullable:
+            # Said once more without OR, so that an index is entered at the place, not at its start.
+            sign = "<=" if self._sorts[0].descending else ">="
+            return f"({sql}) AND {self._sorts[0].expression} {sign} ?", [*parameters, place[0]]
+        return sql, parameters
+
+    def _sort(self, place: int, field: SortField) -> _Sort:
+        descending = field.descending is not self._backward
+        if column := field.own_column:
+            return _Sort(column, descending)
+        self.joins += (
+            " LEFT JOIN (SELECT entity_id, min(value) AS value FROM search"
+            " WHERE key_id = (SELECT id FROM search_keys WHERE key = ?) AND value <> ?"
+            f" GROUP BY entity_id) o{place} ON o{place}.entity_id = e.id"
+        )
+        self.parameters += [field.field.lower(), conditions.EXISTS_VALUE]
+        return _Sort(f"o{place}.value", descending, nullable=True)
+
+
+class TargetedNear(NamedTuple):
+    """Entities that state a relation to one of the targets, probed one by one."""
+
+    type: str
+    targets: Sequence[str]
+
+    def sql(self) -> SQL:
+        marks = ", ".join("?" * len(self.targets))
+        return (
+            "EXISTS (SELECT 1 FROM relations o WHERE o.source_id = e.id AND o.type = ? "
+            f"AND o.target_ref IN ({marks}))"
+        ), [self.type, *self.targets]
+
+
+class Targeted(NamedTuple):
+    """Entities that state a relation to one of the targets, of which there are many."""
+
+    type: str
+    targets: Sequence[str]
+
+    @property
+    def near(self) -> TargetedNear:
+        """The same for a few entities."""
+        return TargetedNear(self.type, self.targets)
+
+    def sql(self) -> SQL:
+        return Related([self.type.lower()], self.targets).sql()
+
+
+async def build_related_condition(
+    database: Database, type_: str, targets: Sequence[str]
+) -> Condition:
+    """The condition that an entity states a relation of a type to one of the targets."""
+    stated = Related([type_.lower()], targets)
+    if database.dialect != "sqlite" or not targets:
+        return stated
+    entities = sum((await facets.count_kinds(database)).values())
+    enough = entities // _MOST_FREQUENT + 1
+    [[found]] = await database.search(_COUNT_TARGETS.format(most=enough), (type_, list(targets)))
+    if found == enough:
+        return TargetedNear(type_, targets)
+    return Targeted(type_, targets) if found * _FREQUENT > entities else stated
+
+
+class Frequent(NamedTuple):
+    """Two forms of a condition whose every part is met by many entities.
+
+    `near` probes entities one by one and suits a few of them; None where that is impossible.
+    `apart` evaluates each part before it reads entities and suits all of them.
+    """
+
+    near: Condition | None
+    apart: Condition
+
+
+class _Met(Struct, frozen=True):
+    """An entity has the key with the value, in one of these spellings."""
+
+    key: str
+    value: str
+    spellings: Sequence[str]
+
+    def sql(self) -> SQL:
+        marks = ", ".join("?" * len(self.spellings))
+        return _PROBE_VALUES.format(marks), [self.key, self.value, *self.spellings]
+
+
+class Selectivity:
+    """Selectivity of a condition, looked up once for a page and its total."""
+
+    def __init__(self, database: Database, condition: Condition) -> None:
+        self._database = database
+        self.condition = condition
+        self._found: tuple[Frequent | None] | None = None
+
+    async def frequent(self) -> Frequent | None:
+        """The condition rewritten; None if few entities meet it."""
+        if self._found is None:
+            self._found = (await rewrite_frequent(self._database, self.condition),)
+        return self._found[0]
+
+
+async def rewrite_frequent(database: Database, condition: Condition) -> Frequent | None:
+    """Rewrite a conjunction of conditions on keys; None if few entities meet it."""
+    parts = list(_condition_parts(condition))
+    looked_up = [part for part in parts if _is_index_lookup(part)]
+    if not looked_up or any(not _is_usual_value(part) for part in parts):
+        return None
+    for part in looked_up:
+        if not await _is_met_by_many(database, part):
+            return None
+    near = [one for part in looked_up if (one := await _near_part(database, part))]
+    others = [part for part in parts if part not in looked_up]
+    apart = AllOf([*others, *map(Apart, looked_up)])
+    return Frequent(AllOf([*others, *near]) if len(near) == len(looked_up) else None, apart)
+
+
+async def probe_part(database: Database, part: Has) -> Condition:
+    """The same for few entities, found by another condition: each of them is looked at."""
+    if part.key in KEY_COLUMNS:
+        return Apart(part)
+    return (await _near_part(database, part)) or part
+
+
+def _condition_parts(condition: Condition) -> Iterator[Condition]:
+    """The terms of a conjunction."""
+    if isinstance(condition, AllOf) or (isinstance(condition, AnyOf) and len(condition.parts) == 1):
+        for part in condition.parts:
+            yield from _condition_parts(part)
+    else:
+        yield condition
+
+
+def _is_index_lookup(part: Condition) -> TypeGuard[Has | Targeted]:
+    return isinstance(part, Targeted) or (isinstance(part, Has) and part.key not in KEY_COLUMNS)
+
+
+def _is_usual_value(part: Condition) -> bool:
+    """Return true if many entities may meet this part."""
+    return isinstance(part, Apart | Targeted) or (
+        isinstance(part, Has)
+        and part.key not in _ALMOST_UNIQUE
+        and not part.key.startswith("relations.")
+        and (part.values is None or 0 < len(part.values) <= _MOST_VALUES)
+    )
+
+
+async def _is_met_by_many(database: Database, part: Has | Targeted) -> bool:
+    if isinstance(part, Targeted):
+        return True
+    if part.values is None:
+        counted = [await database.one(_COUNT_KEY, (part.key, MANY_ENTITIES))]
+    else:
+        counted = [
+            await database.one(_COUNT_VALUES, (part.key, value, MANY_ENTITIES))
+            for value in part.values
+            if value != conditions.EXISTS_VALUE
+        ]
+    met: int = sum(row[0] for row in counted if row)
+    return met >= MANY_ENTITIES
+
+
+async def _near_part(database: Database, part: Has | Targeted) -> Condition | None:
+    if isinstance(part, Targeted):
+        return part.near
+    met = []
+    for value in part.values or ():
+        keys = (part.key, value, part.key, value, _MOST_SPELLINGS + 1)
+        rows = await database.all(_SPELLINGS, keys)
+        if len(rows) > _MOST_SPELLINGS:
+            return None
+        if rows and value != conditions.EXISTS_VALUE:
+            met.append(_Met(part.key, value, [row[0] for row in rows]))
+    return AnyOf(met) if met else None
 
 
 class Query(Struct, frozen=True):
@@ -46,8 +341,8 @@ class Query(Struct, frozen=True):
     @property
     def is_quick(self) -> bool:
         """True if an index leads to exactly the rows of the page, so that no sort is needed."""
-        key = only_key(self.condition)
-        if key is None or self.offset > _NEAR:
+        key = single_key(self.condition)
+        if key is None or self.offset > _NEAR_ROWS:
             return False
         fields = [item.own_column for item in self.order]
         return not fields or (fields == [KEY_COLUMNS["metadata.name"]] and key in ("", "kind"))
@@ -55,9 +350,9 @@ class Query(Struct, frozen=True):
     @property
     def is_walkable(self) -> bool:
         """True if an index holds the entities in this order."""
-        return self.offset <= _NEAR and all(item.own_column for item in self.order)
+        return self.offset <= _NEAR_ROWS and all(item.own_column for item in self.order)
 
-    def sql(self, columns: str = COLUMNS) -> SQL:
+    def sql(self, columns: str = STORED_COLUMNS) -> SQL:
         """The statement; its rows are the columns and, for a page, the sort values."""
         order = self._order
         ranged = self.limit is not None and self.is_quick
@@ -177,23 +472,23 @@ class ResultPage(NamedTuple, Generic[T]):
     after: bool
 
 
-async def page(
+async def query_page(
     database: Database, query: Query, selectivity: Selectivity | None = None
 ) -> ResultPage[str]:
     """Up to `query.limit` entities, rendered; `selectivity` is that of the query's condition."""
-    columns = f"e.ref, {RENDERED}"
-    rows = await _rows(database, _with_next(query), columns, selectivity)
-    return _paged(query, rows, lambda ref, rendered: rendered)
+    columns = f"e.ref, {RENDERED_DOCUMENT}"
+    rows = await _query_rows(database, _with_next_row(query), columns, selectivity)
+    return _build_page(query, rows, lambda ref, rendered: rendered)
 
 
-async def page_of(
+async def query_page_of(
     database: Database, query: Query, columns: str, item: Callable[..., T]
 ) -> ResultPage[T]:
     """The same with other columns, of which the first is the reference."""
-    return _paged(query, await _rows(database, _with_next(query), columns), item)
+    return _build_page(query, await _query_rows(database, _with_next_row(query), columns), item)
 
 
-async def page_and_kinds(
+async def query_page_and_kinds(
     database: Database,
     query: Query,
     kind: str,
@@ -206,18 +501,18 @@ async def page_and_kinds(
     Only `most` of the matching entities are looked at, in no order: if the numbers add up to that,
     neither they nor the page tell of all.
     """
-    rows = await database.search(*_with_next(query).kinds_sql(kind, columns, most))
+    rows = await database.search(*_with_next_row(query).kinds_sql(kind, columns, most))
     found = [row[:-1] for row in rows if row[-1] is None]
-    return _paged(query, found, item), {row[0]: row[-1] for row in rows if row[-1] is not None}
+    return _build_page(query, found, item), {row[0]: row[-1] for row in rows if row[-1] is not None}
 
 
-def _with_next(query: Query) -> Query:
+def _with_next_row(query: Query) -> Query:
     """The query with one entity more, which tells if there are more."""
     assert query.limit is not None
     return replace(query, limit=query.limit + 1)
 
 
-def _paged(query: Query, rows: Sequence[Row], item: Callable[..., T]) -> ResultPage[T]:
+def _build_page(query: Query, rows: Sequence[Row], item: Callable[..., T]) -> ResultPage[T]:
     kept, more = list(rows[: query.limit]), len(rows) > (query.limit or 0)
     if query.backward:
         kept.reverse()
@@ -232,7 +527,7 @@ def _paged(query: Query, rows: Sequence[Row], item: Callable[..., T]) -> ResultP
     )
 
 
-async def _rows(
+async def _query_rows(
     database: Database, query: Query, columns: str, selectivity: Selectivity | None = None
 ) -> list[Row]:
     if query.is_quick:
@@ -250,13 +545,131 @@ async def _rows(
     return await database.search(*replace(query, condition=found.apart).sql(columns))
 
 
-async def stream(database: Database, query: Query) -> AsyncIterator[list[StoredEntity]]:
+async def stream_entities(database: Database, query: Query) -> AsyncIterator[list[StoredEntity]]:
     """All entities of a query, in portions, from one snapshot."""
     async for rows in database.pages(*query.sql()):
         yield [StoredEntity(*row) for row in rows]
 
 
-def stream_text(database: Database, query: Query) -> AsyncIterator[bytes]:
+def stream_documents(database: Database, query: Query) -> AsyncIterator[bytes]:
     """The same as rendered JSON, each entity preceded by a comma, in chunks."""
     assert query.limit is None
-    return database.text(*query.sql(JOINED))
+    return database.text(*query.sql(JOINED_DOCUMENT))
+
+
+async def count_exactly(
+    database: Database, condition: Condition, selectivity: Selectivity | None = None
+) -> int:
+    """Count the entities that meet the condition, of which the selectivity may be known."""
+    selectivity = selectivity or Selectivity(database, condition)
+    key = single_key(condition)
+    if key in ("", "kind"):
+        kinds, kind = await facets.count_by_kind(database), required_kind(condition)
+        return sum(kinds.values()) if kind is None else kinds.get(kind, 0)
+    if key is None and (found := await selectivity.frequent()):
+        condition = found.apart
+    where, parameters = condition.sql()
+    # The entries of one value stand side by side in an index: they are counted in no time.
+    ask = database.search if key is None else database.all
+    rows = await ask(f"SELECT count(*) FROM entities e WHERE {where}", parameters)
+    count: int = rows[0][0]
+    return count
+
+
+async def count_bounded(
+    database: Database, condition: Condition, selectivity: Selectivity | None = None
+) -> int:
+    """Count the entities that meet the condition; `MORE_THAN_BOUND` for any number above the bound.
+
+    What is known without counting is exact above it, too.
+    """
+    if single_key(condition) in ("", "kind"):
+        return await count_exactly(database, condition)
+    selectivity = selectivity or Selectivity(database, condition)
+    if found := await selectivity.frequent():
+        # SQLite lists what has a value sooner than it probes many entities.
+        near = None if database.dialect == "sqlite" else found.near
+        if (
+            near
+            and await _count_up_to_bound(database, _count_among_first(condition, near))
+            == MORE_THAN_BOUND
+        ):
+            return MORE_THAN_BOUND
+        condition = found.apart
+    where, parameters = condition.sql()
+    return await _count_up_to_bound(database, (f"entities e WHERE {where}", parameters))
+
+
+async def is_count_above_bound(database: Database, condition: Condition) -> bool:
+    """Return true if more than `COUNT_BOUND` entities have the one value that is the condition.
+
+    It is told by an index alone; of any other condition the answer is no.
+    """
+    match condition:
+        case AllOf(parts=[Has(key, [value])]) if single_key(condition) is None:
+            rows = await database.search(_HAVING, (key, value))
+            return bool(rows[0][0] == MORE_THAN_BOUND)
+    return False
+
+
+async def _count_up_to_bound(database: Database, sources: SQL) -> int:
+    sql, parameters = sources
+    rows = await database.search(
+        f"SELECT count(*) FROM (SELECT 1 FROM {sql} LIMIT {MORE_THAN_BOUND}) counted", parameters
+    )
+    count: int = rows[0][0]
+    return count
+
+
+def _count_among_first(condition: Condition, met: Condition) -> SQL:
+    """Entities that meet `met` among the first ones of the required kind."""
+    kind = required_kind(condition)
+    of_kind, kinds = (Has("kind", [kind]) if kind else EVERYTHING).sql()
+    where, parameters = met.sql()
+    # An index has them in this order, and kinds mixed; only columns that `met` names are read.
+    first = (
+        "SELECT e.id, e.uid, e.ref, e.kind, e.namespace, e.name FROM entities e "
+        f"WHERE {of_kind} ORDER BY e.name, e.ref LIMIT {_WINDOW}"
+    )
+    return f"({first}) e WHERE {where}", [*kinds, *parameters]
+
+
+async def count_up_to_id(database: Database, entity_id: int) -> tuple[int, int]:
+    """The number of entities with ids up to this one, and of all."""
+    row = await database.one(_UP_TO, (entity_id,))
+    return row or (0, 0)
+
+
+_COUNT_TARGETS: Final = """
+SELECT count(*) FROM (
+    SELECT 1 FROM relations WHERE type = ? AND target_ref IN LIST(?) LIMIT {most}
+) counted
+"""
+
+_COUNT_KEY = f"SELECT count(*) FROM (SELECT 1 FROM search WHERE {_KEY_ID} LIMIT ?) met"
+
+_COUNT_VALUES = (
+    f"SELECT count(*) FROM (SELECT 1 FROM search WHERE {_KEY_ID} AND value = ? LIMIT ?) met"
+)
+
+# From one spelling to the next, because between them stand all the entities that have it.
+_SPELLINGS = f"""
+WITH RECURSIVE spelled (original) AS (
+    SELECT (SELECT min(original) FROM search WHERE {_KEY_ID} AND value = ?)
+    UNION ALL
+    SELECT (
+        SELECT min(s.original) FROM search s
+        WHERE {_KEY_ID} AND s.value = ? AND s.original > spelled.original
+    ) FROM spelled WHERE spelled.original IS NOT NULL
+)
+SELECT original FROM spelled WHERE original IS NOT NULL LIMIT ?
+"""
+
+_HAVING: Final = f"""
+SELECT count(*) FROM (
+    SELECT DISTINCT entity_id FROM search
+    WHERE key_id = (SELECT id FROM search_keys WHERE key = ?) AND value = ? LIMIT {MORE_THAN_BOUND}
+) met
+"""
+
+_UP_TO: Final = "SELECT COUNT(CASE WHEN id <= ? THEN 1 END), COUNT(*) FROM entities"

@@ -1,14 +1,27 @@
-"""Rows derived from an entity's document: search rows, relations and compliance."""
+"""Rows derived from an entity's document: search rows, relations and compliance.
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+Both ends of an edge show it in their rows (0006). An entity that shows very many relations is not
+rendered anew for a few that come or go: these are looked up and put in, or taken out.
+
+A write renders the entities of its own sets at any time, as their rows are its own. Those of other
+owners may get edges from other writes at the same moment: they are rendered last, under locks.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from typing import NamedTuple, Self, TypeVar
+from functools import partial
+from typing import Final, NamedTuple, Self, TypeVar
 
 import msgspec
 
-from factbook.catalog import compliance, kinds, search
-from factbook.catalog.piecewise import slices, weighed
-from factbook.catalog.store.documents import DOCUMENT
+from factbook.catalog import kinds
+from factbook.catalog.kinds import REVERSE_RELATIONS, Relation, RenderedRelations
+from factbook.catalog.piecewise import ordered, slices, weighed
+from factbook.catalog.store import conditions, locks
+from factbook.catalog.store.conditions import SearchRow
+from factbook.catalog.store.locks import WriteLocks
+from factbook.catalog.store.stored_entities import DOCUMENT
+from factbook.clock import Throttle
 from factbook.storage import Database, Transaction, counters
 from factbook.storage.database import ReadSnapshot
 
@@ -17,19 +30,27 @@ T = TypeVar("T")
 # Entities whose derived rows are in memory at the same time: so many, and so long together. A
 # character of a document gives rise to some 50 bytes of rows.
 _PORTION = 1_000
-_LONGEST = 4_000_000
+_LONGEST_PORTION = 4_000_000
 _KEY_COLUMNS = ("key_id", "value", "original", "entity_id")
 
 EntitySearchRow = tuple[str, str, str, int]  # key, value, value as written, entity
 
-_decode = msgspec.json.Decoder().decode
+_decode_document = msgspec.json.Decoder().decode
+
+# Characters of rendered relations: about a thousand of them.
+LARGE_ENTITY: Final = 64 * 1024
+# Edges that one write changes; with more, everything is rendered anew.
+_FEW_EDGES = 1_000
+
+# Keys that are looked at, and deleted, in one go, so that no push waits long.
+_KEYS_AT_ONCE: Final = 500
 
 
 class Derived(NamedTuple):
     """Rows stored alongside a document; `ref` is (kind, namespace, name)."""
 
     ref: tuple[str, str, str]
-    search: set[search.SearchRow]
+    search: set[SearchRow]
     edges: set[kinds.Relation]
     compliance: int
     spec: kinds.Spec
@@ -42,13 +63,13 @@ class Derived(NamedTuple):
         """
         kind, _, rest = ref.partition(":")
         namespace, _, name = rest.partition("/")
-        entity = _decode(document)
+        entity = _decode_document(document)
         spec = entity.get("spec", {})
-        bits = compliance.of_document(entity["metadata"], spec)
+        bits = kinds.compute_document_bits(entity["metadata"], spec)
         if without_spec:
             entity["spec"] = spec = {}
         edges, _ = kinds.derive_relations(kind, namespace, spec)
-        return cls((kind, namespace, name), search.flatten(entity), edges, bits, spec)
+        return cls((kind, namespace, name), conditions.flatten_document(entity), edges, bits, spec)
 
     @property
     def former(self) -> set[kinds.Relation]:
@@ -60,8 +81,8 @@ class Derived(NamedTuple):
 class DerivedDiff(NamedTuple):
     """Rows to insert and delete when one document replaces another."""
 
-    search_come: list[search.SearchRow]
-    search_gone: list[search.SearchRow]
+    search_come: list[SearchRow]
+    search_gone: list[SearchRow]
     edges_come: list[kinds.Relation]
     edges_gone: list[kinds.Relation]
     compliance: int
@@ -69,13 +90,13 @@ class DerivedDiff(NamedTuple):
     @classmethod
     def of(cls, ref: str, before: str, after: str) -> Self:
         """The difference between two documents of one entity."""
-        same = _spec(before) == _spec(after)
+        same = _read_spec(before) == _read_spec(after)
         old, new = (Derived.of(ref, text, without_spec=same) for text in (before, after))
         return cls(
-            _without(new.search, old.search),
-            _without(old.search, new.search),
-            _without(new.edges, old.edges),
-            [*_without(old.edges, new.edges), *old.former],
+            _subtract_rows(new.search, old.search),
+            _subtract_rows(old.search, new.search),
+            _subtract_rows(new.edges, old.edges),
+            [*_subtract_rows(old.edges, new.edges), *old.former],
             new.compliance,
         )
 
@@ -87,12 +108,12 @@ class _Parts(msgspec.Struct):
 _parts = msgspec.json.Decoder(_Parts).decode
 
 
-def _spec(document: str) -> bytes:
+def _read_spec(document: str) -> bytes:
     # Decoded they would compare true and 1 as the same, which the search index tells apart.
     return bytes(_parts(document).spec)
 
 
-def _without(rows: set[T], others: set[T]) -> list[T]:
+def _subtract_rows(rows: set[T], others: set[T]) -> list[T]:
     # A difference of sets is one call, during which no other thread runs.
     return [row for row in rows if row not in others]
 
@@ -155,7 +176,7 @@ def rebuild_search(transaction: Transaction) -> None:
         last = rows[-1][0]
 
 
-async def unfound(database: Database, sample: int) -> tuple[int, list[str]]:
+async def find_unindexed(database: Database, sample: int) -> tuple[int, list[str]]:
     """The number of sampled entities, and the references of those that filters do not find.
 
     Each search row derived from a document is looked up by its key.
@@ -168,11 +189,13 @@ async def unfound(database: Database, sample: int) -> tuple[int, list[str]]:
     async with database.moment() as moment:
         ids, refs, documents = await moment.columns(_SAMPLED, (list(range(low, high + 1, step)),))
         rows = list(zip(ids or (), refs or (), documents or (), strict=True))
-        wrong = [ref for id_, ref, document in rows if not await _found(moment, id_, ref, document)]
+        wrong = [
+            ref for id_, ref, document in rows if not await _is_indexed(moment, id_, ref, document)
+        ]
     return len(rows), wrong
 
 
-async def _found(moment: ReadSnapshot, id_: int, ref: str, document: str) -> bool:
+async def _is_indexed(moment: ReadSnapshot, id_: int, ref: str, document: str) -> bool:
     for row in Derived.of(ref, document).search:
         [stored] = await moment.columns(_STORED, (*row, id_))
         if not stored:
@@ -180,14 +203,177 @@ async def _found(moment: ReadSnapshot, id_: int, ref: str, document: str) -> boo
     return True
 
 
-def portions(items: Iterable[T]) -> Iterator[list[T]]:
+def split_portions(items: Iterable[T]) -> Iterator[list[T]]:
     """Slices of bounded length."""
     return slices(items, _PORTION)
 
 
-def documents(items: Iterable[T], length: Callable[[T], int]) -> Iterator[Sequence[T]]:
+def split_documents(items: Iterable[T], length: Callable[[T], int]) -> Iterator[Sequence[T]]:
     """Slices bounded both in number of items and in total length of their documents."""
-    return weighed(items, length, most=_PORTION, heaviest=_LONGEST)
+    return weighed(items, length, most=_PORTION, heaviest=_LONGEST_PORTION)
+
+
+class RelationRenderer:
+    """Renderer of the relations that one write changes.
+
+    `touched` are the references at an end of a changed edge, `rendered` the ids of entities whose
+    relations were written.
+    """
+
+    def __init__(self, transaction: Transaction, held: WriteLocks) -> None:
+        self._transaction = transaction
+        self._held = held
+        self.touched: set[str] = set()
+        self.rendered: set[int] = set()
+        # The relations that may have come or gone, by what shows them; None: too many.
+        self._asked: dict[str, set[Relation]] | None = {}
+        self._noted = 0
+
+    def note(self, ref: str, edges: Iterable[Relation]) -> None:
+        """Render both ends of changed edges of an entity; its own end if its row is an old one."""
+        for type_, target in edges:
+            self.touched.add(target)
+            self._noted += 1
+            if self._noted > _FEW_EDGES:
+                self._asked = None
+            elif self._asked is not None:
+                self._asked.setdefault(target, set()).add((REVERSE_RELATIONS[type_], ref))
+                self._asked.setdefault(ref, set()).add((type_, target))
+
+    def own(self, added: Collection[str]) -> None:
+        """Render those that no other write renders meanwhile, nor points at, as at the added."""
+        early = self.touched if self._held.is_alone else self.touched.difference(added)
+        for portion in split_portions(ordered(early)):
+            found = self._owned(portion)
+            own = {ref: id_ for ref, (id_, owner) in found.items() if self._held.owns(owner)}
+            self._render(own)
+            self.touched.difference_update(own)
+
+    def others(self, added: dict[str, int]) -> None:
+        """Render the rest, and those of the added entities to which others had pointed.
+
+        To do at the end: from here to the commit, others wait who write about the same references.
+        """
+        self._held.meet(self._transaction, [*self.touched, *added])
+        late = self._pointed_to(added)
+        for ref in late:
+            if self._asked is not None:
+                self._asked.pop(ref, None)
+        if self._held.is_alone:
+            self.touched.clear()  # what is left does not exist
+        for portion in split_portions(ordered(self.touched | late)):
+            found = self._owned(portion)
+            while self._held.share(self._transaction, {owner for _, owner in found.values()}):
+                found = self._owned(portion)
+            self._render({ref: id_ for ref, (id_, _) in found.items()})
+
+    def _render(self, ids: dict[str, int]) -> None:
+        rows = list(_read_rendered(self._transaction, ids, self._asked or {}))
+        self._transaction.many(
+            "UPDATE entities SET relations = ?, "
+            # Another write may have set the bit since the others were read.
+            f"compliance = (compliance & {kinds.OWNER_RENAMED}) | ? WHERE id = ?",
+            rows,
+        )
+        self.rendered.update(row[2] for row in rows)
+
+    def _owned(self, refs: list[str]) -> dict[str, tuple[int, str]]:
+        """Ids and owners of those of these entities that exist."""
+        # Of the targets of a relation most need not exist: nothing more is read of those.
+        rows = self._transaction.all(
+            "SELECT e.ref, e.id, s.name FROM entities e LEFT JOIN sets s ON s.id = e.set_id "
+            "WHERE e.ref IN LIST(?)",
+            (refs,),
+        )
+        return {ref: (id_, locks.owner(name, ref)) for ref, id_, name in rows}
+
+    def _pointed_to(self, added: dict[str, int]) -> set[str]:
+        """Those of the added entities to which others than these state edges."""
+        if not added:
+            return set()
+        sources = set(added.values())
+        rows = self._transaction.all(
+            "SELECT target_ref, source_id FROM relations WHERE target_ref IN LIST(?)",
+            (list(added),),
+        )
+        return {ref for ref, source in rows if source not in sources}
+
+
+def _read_rendered(
+    transaction: Transaction, ids: dict[str, int], asked: Mapping[str, set[Relation]]
+) -> Iterator[tuple[str, int, int]]:
+    """(relations, compliance, id) of the entities whose relations differ from the stored ones."""
+    if not ids:
+        return
+    stored = transaction.all(
+        "SELECT ref, id, compliance, relations FROM entities WHERE id IN LIST(?)",
+        (list(ids.values()),),
+    )
+    rest = list[tuple[int, int, str]]()
+    for ref, id_, bits, text in stored:
+        if len(text) <= LARGE_ENTITY or ref not in asked:
+            rest.append((id_, bits, text))
+            continue
+        shown = RenderedRelations(text)
+        if shown.change(asked[ref], _find_edges(transaction, ref, id_, asked[ref])):
+            yield shown.text, bits & ~kinds.RELATION_BITS | shown.compliance, id_
+    among = {id_ for id_, _, _ in rest}
+    edges = _read_edges(transaction, {ref: id_ for ref, id_ in ids.items() if id_ in among})
+    for id_, bits, text in rest:
+        now = edges.get(id_, [])
+        if (written := kinds.render_relations(now)) != text:
+            yield written, kinds.replace_relation_bits(bits, now), id_
+
+
+def _find_edges(
+    transaction: Transaction, ref: str, id_: int, asked: Iterable[Relation]
+) -> set[Relation]:
+    """Those of an entity's relations that it states itself, or the other side."""
+    by_type: dict[str, list[str]] = {}
+    for type_, target in asked:
+        by_type.setdefault(type_, []).append(target)
+    found = set[Relation]()
+    for type_, targets in by_type.items():
+        own = transaction.all(_OWN_EDGES, (id_, type_, targets))
+        others = transaction.all(_OTHER_EDGES, (targets, REVERSE_RELATIONS[type_], ref))
+        found |= {(type_, target) for (target,) in (*own, *others)}
+    return found
+
+
+def _read_edges(transaction: Transaction, ids: dict[str, int]) -> dict[int, list[Relation]]:
+    """The relations of entities in both directions, by entity id."""
+    edges: dict[int, list[Relation]] = {}
+    for id_, type_, target in transaction.all(
+        "SELECT source_id, type, target_ref FROM relations WHERE source_id IN LIST(?)",
+        (list(ids.values()),),
+    ):
+        edges.setdefault(id_, []).append((type_, target))
+    for ref, type_, source in transaction.all(
+        "SELECT r.target_ref, r.type, s.ref FROM relations r "
+        "JOIN entities s ON s.id = r.source_id WHERE r.target_ref IN LIST(?)",
+        (list(ids),),
+    ):
+        edges.setdefault(ids[ref], []).append((kinds.REVERSE_RELATIONS[type_], source))
+    return edges
+
+
+async def sweep_search_keys(database: Database, pace: Throttle) -> int:
+    """Delete keys without search rows, in portions; returns their number."""
+    last, gone = -1, 0
+    while rows := await database.search(_KEY_USES, (last, _KEYS_AT_ONCE)):
+        last = rows[-1][0]
+        unused = [id_ for id_, used in rows if used is None]
+        if unused:
+            gone += await database.write(partial(_forget_search_keys, ids=unused))
+        await pace.rest()
+    return gone
+
+
+def _forget_search_keys(transaction: Transaction, *, ids: list[int]) -> int:
+    # A push may have found one of them since, and added rows under it. Pushes share this lock from
+    # before they look for keys until their rows are committed.
+    locks.lock_alone(transaction)
+    return transaction.run(_FORGET_KEYS, (ids,))
 
 
 _SAMPLED = f"""
@@ -197,4 +383,24 @@ SELECT LIST_OF(e.id), LIST_OF(e.ref), LIST_OF({DOCUMENT}) FROM entities e WHERE 
 _STORED = """
 SELECT LIST_OF(s.entity_id) FROM search s JOIN search_keys k ON k.id = s.key_id
 WHERE k.key = ? AND s.value = ? AND s.original = ? AND s.entity_id = ?
+"""
+
+_OWN_EDGES = """
+SELECT target_ref FROM relations WHERE source_id = ? AND type = ? AND target_ref IN LIST(?)
+"""
+
+_OTHER_EDGES = """
+SELECT s.ref FROM entities s JOIN relations r ON r.source_id = s.id
+WHERE s.ref IN LIST(?) AND r.type = ? AND r.target_ref = ?
+"""
+
+# The limit keeps PostgreSQL from reading all search rows for the keys of one page.
+_KEY_USES: Final = """
+SELECT k.id, (SELECT s.key_id FROM search s WHERE s.key_id = k.id LIMIT 1)
+FROM search_keys k WHERE k.id > ? ORDER BY k.id LIMIT ?
+"""
+
+_FORGET_KEYS: Final = """
+DELETE FROM search_keys WHERE id IN LIST(?)
+AND (SELECT s.key_id FROM search s WHERE s.key_id = search_keys.id LIMIT 1) IS NULL
 """

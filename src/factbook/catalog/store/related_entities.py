@@ -1,13 +1,51 @@
-"""Entities that belong to others by one type of relation: counted, and page by page."""
+"""Relations among entities: what belongs to them, groups below groups, broken references."""
 
+from collections import Counter
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
-from factbook.catalog.store import entity_query, totals
-from factbook.catalog.store.conditions import AllOf, Condition, Related
-from factbook.catalog.store.documents import DOCUMENT
+from factbook.catalog.kinds import RELATIONS
+from factbook.catalog.store import entity_query
+from factbook.catalog.store.conditions import SQL, AllOf, Condition, Has, Not, Related
 from factbook.catalog.store.entity_query import Query
-from factbook.storage import Database
+from factbook.catalog.store.stored_entities import DOCUMENT
+from factbook.storage import Database, Transaction
+
+# Of `entities e`, NULL without one. Lists of owners from earlier releases, and lists of systems,
+# count as their first.
+OWNER: Final = """(
+    SELECT MIN(o.target_ref) FROM relations o WHERE o.source_id = e.id AND o.type = 'ownedBy'
+)"""
+SYSTEM: Final = """(
+    SELECT MIN(p.target_ref) FROM relations p WHERE p.source_id = e.id AND p.type = 'partOf'
+        AND p.target_ref >= 'system:' AND p.target_ref < 'system;'
+)"""
+# Groups below one that are read, so that no tree makes a statement too long.
+MOST_GROUPS: Final = 1_000
+
+_LACKS_OWNER: Final = Not(Related(["ownedby"]))
+
+ANY_FIELD: Final = "any"
+ReferenceField = Literal[
+    "any",
+    "owner",
+    "system",
+    "subcomponentOf",
+    "providesApis",
+    "consumesApis",
+    "dependsOn",
+    "dependencyOf",
+    "domain",
+    "subdomainOf",
+    "parent",
+    "children",
+    "members",
+    "memberOf",
+]
+# Targets that are listed of an entity.
+_MOST: Final = 20
+_FIELDS: Final = {field.name: field for fields in RELATIONS.values() for field in fields}
+_TYPES: Final = Counter(field.type for field in _FIELDS.values())
 
 
 class Belonging(NamedTuple):
@@ -33,7 +71,7 @@ class BelongingPage(NamedTuple):
     has_more: bool
 
 
-async def page(
+async def page_belonging(
     database: Database,
     about: Belonging,
     after: str | None,
@@ -42,11 +80,15 @@ async def page(
 ) -> BelongingPage:
     """Up to `limit` entities after a reference, of those that meet the other conditions."""
     condition = AllOf([Related([about.type.lower()], about.targets), *also])
-    total = await (totals.bounded(database, condition) if also else _total(database, about))
-    if also or total < totals.MORE:
+    total = await (
+        entity_query.count_bounded(database, condition)
+        if also
+        else _count_belonging(database, about)
+    )
+    if also or total < entity_query.MORE_THAN_BOUND:
         query = Query(condition=condition, limit=limit, after=[after] if after else None)
         columns = f"e.ref, e.id, {DOCUMENT}"
-        found = await entity_query.page_of(database, query, columns, BelongingEntity)
+        found = await entity_query.query_page_of(database, query, columns, BelongingEntity)
         return BelongingPage(found.items, total, found.after)
     # Of so many, the next ones are found by looking at one entity after the other.
     values = after or "", about.type, list(about.targets)
@@ -55,11 +97,148 @@ async def page(
     return BelongingPage(entities, total, len(rows) > limit)
 
 
-async def _total(database: Database, about: Belonging) -> int:
+async def _count_belonging(database: Database, about: Belonging) -> int:
     """The number of entities, counted up to `totals.MORE`."""
-    rows = await database.search(_COUNTED, (about.type, list(about.targets), totals.MORE))
+    rows = await database.search(
+        _COUNTED, (about.type, list(about.targets), entity_query.MORE_THAN_BOUND)
+    )
     found, distinct = rows[0]
-    return totals.MORE if found == totals.MORE else distinct
+    return entity_query.MORE_THAN_BOUND if found == entity_query.MORE_THAN_BOUND else distinct
+
+
+class CatalogPart(NamedTuple):
+    """Some of the entities; None leaves a restriction out.
+
+    `owners` are references; an empty list stands for entities without an owner, as "" does for
+    those without a system.
+    """
+
+    kind: str | None = None
+    namespace: str | None = None
+    owners: Sequence[str] | None = None
+    system: str | None = None
+    type: str | None = None
+    lifecycle: str | None = None
+
+    def condition(self) -> Condition:
+        """The restrictions on `entities e`."""
+        plain = {
+            "kind": self.kind,
+            "metadata.namespace": self.namespace,
+            "spec.type": self.type,
+            "spec.lifecycle": self.lifecycle,
+        }
+        parts: list[Condition] = [
+            Has(key, [value.lower()]) for key, value in plain.items() if value is not None
+        ]
+        if self.owners is not None:
+            parts.append(Related(["ownedby"], self.owners) if self.owners else _LACKS_OWNER)
+        if self.system is not None:
+            parts.append(Related(["partof"], [self.system]) if self.system else _LACKS_SYSTEM)
+        return AllOf(parts)
+
+
+async def list_groups_below(database: Database, group: str) -> list[str]:
+    """The group and all groups below it, nearest first, up to `MOST_GROUPS`.
+
+    A group that is its own ancestor is listed once.
+    """
+    found, level = {group: None}, [group]
+    while level and len(found) < MOST_GROUPS:
+        rows = await database.search(_CHILDREN, (level, level))
+        level = [ref for ref in sorted({row[0] for row in rows}) if ref not in found]
+        found |= dict.fromkeys(level)
+    return list(found)[:MOST_GROUPS]
+
+
+class _InSystem(NamedTuple):
+    """The condition that an entity is part of a system."""
+
+    def sql(self) -> tuple[str, list[object]]:
+        return f"{SYSTEM} IS NOT NULL", []
+
+
+_LACKS_SYSTEM: Final = Not(_InSystem())
+
+
+async def read_group_parents(database: Database) -> dict[str, set[str]]:
+    """The groups that each group is a child of, whichever of the two says so."""
+    return _collect_parents(await database.search(_GROUPS))
+
+
+def read_group_parents_within(transaction: Transaction) -> dict[str, set[str]]:
+    """The same within a transaction."""
+    return _collect_parents(transaction.all(_GROUPS))
+
+
+async def read_system_domains(database: Database) -> dict[str, str]:
+    """The domain that each system is part of: the first by its reference."""
+    return dict(await database.search(_SYSTEMS))
+
+
+def _collect_parents(rows: list[tuple[str, str, str]]) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for type_, source, target in rows:
+        child, parent = (source, target) if type_ == "childOf" else (target, source)
+        found.setdefault(child, set()).add(parent)
+    return found
+
+
+class BrokenReference(NamedTuple):
+    """A reference that leads to nothing, with the field of spec that holds it."""
+
+    field: str
+    target: str
+
+
+class BrokenEntity(NamedTuple):
+    """The first broken references of an entity, and who pushed it; `set` is None outside any."""
+
+    set: str | None
+    pushed_by: str
+    references: list[BrokenReference]
+
+
+class Dangling(NamedTuple):
+    """Entities with such a reference in this field, or with ANY in one of them."""
+
+    field: ReferenceField
+
+    def sql(self) -> SQL:
+        where, values = _dangling_condition(self.field)
+        return f"e.id IN (SELECT r.source_id FROM relations r WHERE {where})", values
+
+
+async def find_broken_references(
+    database: Database, refs: Sequence[str], field: ReferenceField
+) -> dict[str, BrokenEntity]:
+    """Those of these entities that have such references."""
+    found: dict[str, BrokenEntity] = {}
+    where, values = _dangling_condition(field)
+    rows = await database.search(_BROKEN.format(where=where), (list(refs), *values, _MOST))
+    for ref, type_, target, name, pushed_by in rows:
+        entity = found.setdefault(ref, BrokenEntity(name, pushed_by, []))
+        entity.references.append(BrokenReference(_reference_field(ref, type_, target), target))
+    return found
+
+
+def _reference_field(ref: str, type_: str, target: str) -> str:
+    """The field of an entity's spec that states a relation."""
+    fields = [one for one in RELATIONS.get(ref.partition(":")[0], ()) if one.type == type_]
+    of_kind = [one for one in fields if one.target_kind == target.partition(":")[0]]
+    return next((one.name for one in of_kind or fields), type_)
+
+
+def _dangling_condition(field: ReferenceField) -> SQL:
+    missing = "NOT EXISTS (SELECT 1 FROM entities t WHERE t.ref = r.target_ref)"
+    if field == ANY_FIELD:
+        return missing, []
+    _, kind, type_ = _FIELDS[field]
+    if _TYPES[type_] == 1:
+        return f"r.type = ? AND {missing}", [type_]
+    # The kind of the target tells the fields of one type apart.
+    bounds = [f"{kind}:", f"{kind};"]
+    return f"r.type = ? AND r.target_ref >= ? AND r.target_ref < ? AND {missing}", [type_, *bounds]
 
 
 # An entity may be part of several of the targets.
@@ -76,4 +255,32 @@ SELECT e.ref, e.id, {DOCUMENT} FROM entities e WHERE e.ref > ? AND EXISTS (
     SELECT 1 FROM relations r
     WHERE r.source_id = e.id AND r.type = ? AND r.target_ref IN LIST(?) LIMIT 1 OFFSET 0
 ) ORDER BY e.ref
+"""
+
+# A child names its parent, or a parent its children.
+_CHILDREN = """
+SELECT c.ref FROM relations r JOIN entities c ON c.id = r.source_id
+WHERE r.type = 'childOf' AND r.target_ref IN LIST(?)
+UNION
+SELECT r.target_ref FROM entities p JOIN relations r ON r.source_id = p.id
+WHERE r.type = 'parentOf' AND p.ref IN LIST(?)
+"""
+
+_GROUPS = """
+SELECT r.type, e.ref, r.target_ref FROM entities e JOIN relations r ON r.source_id = e.id
+WHERE e.kind = 'group' AND r.type IN ('childOf', 'parentOf')
+"""
+
+_SYSTEMS = """
+SELECT e.ref, MIN(r.target_ref) FROM entities e JOIN relations r ON r.source_id = e.id
+WHERE e.kind = 'system' AND r.type = 'partOf' AND r.target_ref LIKE 'domain:%' GROUP BY e.ref
+"""
+
+_BROKEN: Final = """
+SELECT ref, type, target_ref, name, updated_by FROM (
+    SELECT e.ref, r.type, r.target_ref, s.name, e.updated_by,
+        row_number() OVER (PARTITION BY e.ref ORDER BY r.target_ref) AS place
+    FROM entities e JOIN relations r ON r.source_id = e.id LEFT JOIN sets s ON s.id = e.set_id
+    WHERE e.ref IN LIST(?) AND {where}
+) found WHERE place <= ? ORDER BY ref, target_ref
 """

@@ -5,11 +5,15 @@ from typing import Final, Literal, NamedTuple
 
 import msgspec
 
-from factbook.catalog.search import EXISTS
-from factbook.catalog.store import affiliation, entity_query, selectivity, totals
-from factbook.catalog.store.conditions import Condition
-from factbook.catalog.store.documents import COLUMNS, DOCUMENT, RENDERED, StoredEntity
+from factbook.catalog.store import entity_query, related_entities
+from factbook.catalog.store.conditions import EXISTS_VALUE, Condition
 from factbook.catalog.store.entity_query import Query, ResultPage
+from factbook.catalog.store.stored_entities import (
+    DOCUMENT,
+    RENDERED_DOCUMENT,
+    STORED_COLUMNS,
+    StoredEntity,
+)
 from factbook.storage import Database
 
 Group = Literal["kind", "namespace", "type", "lifecycle", "tag", "owner", "system"]
@@ -59,7 +63,7 @@ async def page(
 ) -> ResultPage[Summary]:
     """Up to `limit` entities after a reference, in order."""
     query = Query(condition=condition, limit=limit, after=[after] if after else None)
-    return await entity_query.page_of(database, query, _SUMMARY, _summary)
+    return await entity_query.query_page_of(database, query, _SUMMARY, _summary)
 
 
 async def page_and_total(
@@ -67,14 +71,16 @@ async def page_and_total(
 ) -> tuple[ResultPage[Summary], int]:
     """The same with the number of all that meet the condition, up to `totals.MORE`."""
     query = Query(condition=condition, limit=limit, after=[after] if after else None)
-    if not query.is_quick and await selectivity.frequent(database, condition) is None:
-        found, counted = await entity_query.page_and_kinds(
-            database, query, "", _COLUMNS_OF_SUMMARY, _summary, totals.MORE
+    if not query.is_quick and await entity_query.rewrite_frequent(database, condition) is None:
+        found, counted = await entity_query.query_page_and_kinds(
+            database, query, "", _COLUMNS_OF_SUMMARY, _summary, entity_query.MORE_THAN_BOUND
         )
         total = sum(counted.values())
-        if total < totals.MORE:
+        if total < entity_query.MORE_THAN_BOUND:
             return found, total
-    return await page(database, condition, limit, after), await totals.bounded(database, condition)
+    return await page(database, condition, limit, after), await entity_query.count_bounded(
+        database, condition
+    )
 
 
 async def of_ids(database: Database, entity_ids: Sequence[int]) -> list[Summary]:
@@ -88,8 +94,8 @@ async def candidates(
 ) -> list[FilterCandidate]:
     """Up to `limit` entities after a reference, in order."""
     query = Query(condition=condition, limit=limit, after=[after] if after else None)
-    columns = f"e.ref, e.id, {RENDERED if documents else 'NULL'}"
-    return (await entity_query.page_of(database, query, columns, FilterCandidate)).items
+    columns = f"e.ref, e.id, {RENDERED_DOCUMENT if documents else 'NULL'}"
+    return (await entity_query.query_page_of(database, query, columns, FilterCandidate)).items
 
 
 async def groups(
@@ -101,7 +107,7 @@ async def groups(
     """
     where, parameters = condition.sql()
     if key := _KEYS.get(by):
-        sql, values = _BY_KEY.format(where=where), [key, EXISTS, *parameters]
+        sql, values = _BY_KEY.format(where=where), [key, EXISTS_VALUE, *parameters]
     else:
         sql, values = _BY_COLUMN.format(column=_COLUMNS[by], where=where), parameters
     found = {value: number for value, number in await database.search(sql, values) if value}
@@ -136,15 +142,15 @@ def _summary(ref: str, document: str | None, owner: str | None) -> Summary:
 
 
 _FOUND: Final = f"""
-SELECT {COLUMNS}, e.id, e.updated_at,
-    (SELECT o.head || o.body || '}}' FROM entities o WHERE o.ref = {affiliation.OWNER})
+SELECT {STORED_COLUMNS}, e.id, e.updated_at,
+    (SELECT o.head || o.body || '}}' FROM entities o WHERE o.ref = {related_entities.OWNER})
 FROM entities e WHERE e.ref IN LIST(?)
 """
 
 _COLUMNS_OF_SUMMARY: Final = (
     "e.ref",
     f"CASE WHEN length(e.body) <= {_LONGEST} THEN {DOCUMENT} END",
-    affiliation.OWNER,
+    related_entities.OWNER,
 )
 _SUMMARY: Final = ", ".join(_COLUMNS_OF_SUMMARY)
 _OF_IDS: Final = f"SELECT {_SUMMARY} FROM entities e WHERE e.id IN LIST(?) ORDER BY e.ref"
@@ -152,8 +158,8 @@ _OF_IDS: Final = f"SELECT {_SUMMARY} FROM entities e WHERE e.id IN LIST(?) ORDER
 _COLUMNS: Final[Mapping[str, str]] = {
     "kind": "e.kind",
     "namespace": "e.namespace",
-    "owner": affiliation.OWNER,
-    "system": affiliation.SYSTEM,
+    "owner": related_entities.OWNER,
+    "system": related_entities.SYSTEM,
 }
 _KEYS: Final[Mapping[str, str]] = {
     "type": "spec.type",

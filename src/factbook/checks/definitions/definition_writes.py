@@ -24,8 +24,8 @@ from factbook.auth.permissions import (
     OWN_WRITE,
     SCORECARD_WRITE,
 )
+from factbook.catalog import people_trust
 from factbook.catalog.people_trust import PeopleTrust
-from factbook.catalog.store import membership
 from factbook.catalog.store.locks import WriteLocks
 from factbook.checks.definitions import (
     definition_versions,
@@ -205,10 +205,10 @@ def request_exemption(
     scorecard or entity.
     """
     publications.share_definitions(transaction)
-    groups = membership.groups_of(transaction, caller.ref, caller.trust)
+    groups = people_trust.list_groups(transaction, caller.ref, caller.trust)
     subject, cards = _find_subject(transaction, wanted.check, wanted.scorecard)
     actor = make_exemption_actor(caller, groups, subject)
-    owners = membership.owners_of(transaction, wanted.entity)
+    owners = people_trust.list_owners(transaction, wanted.entity)
     if users.is_unproven(transaction, caller.ref):
         owners -= {caller.ref}
     exemption_store.check_requester(actor, owners)
@@ -236,7 +236,7 @@ def decide_exemption(
     subject, cards = _find_subject(transaction, found.check, found.scorecard)
     rules = list_counting_rules(subject, cards)
     actor = make_exemption_actor(
-        caller, membership.groups_of(transaction, caller.ref, caller.trust), subject
+        caller, people_trust.list_groups(transaction, caller.ref, caller.trust), subject
     )
     decided = exemption_store.store_decision(
         transaction, exemption_id, decision, rules, actor, now, comment=comment, own=own

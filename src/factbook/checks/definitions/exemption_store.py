@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 
 from factbook import clock
 from factbook.auth.permissions import EXEMPTION_DECIDE
-from factbook.catalog.store import by_ref, collectable, removed
+from factbook.catalog.store import revisions, stored_entities
 from factbook.checks import document_readers
 from factbook.checks.definitions import publications
 from factbook.checks.definitions.scorecard import DEFAULT_DAYS, NO_RULES, ExemptionRules
@@ -333,8 +333,8 @@ def store_request(
     check_exemption_rules(wanted, rules, usual_days)
     transaction.lock(MOVES_LOCK, shared=True)
     transaction.lock(f"exemptions of {wanted.entity}")
-    if not collectable.ids_of(transaction, [wanted.entity]):
-        raise by_ref.unknown_within(transaction, wanted.entity)
+    if not stored_entities.read_ids_of_refs(transaction, [wanted.entity]):
+        raise stored_entities.make_unknown_error_within(transaction, wanted.entity)
     for other in _read_exemptions(transaction.all(_OPEN, (wanted.entity,))):
         if (other.check, other.scorecard) == (wanted.check, wanted.scorecard):
             raise ConflictError(
@@ -544,8 +544,11 @@ def follow_moves(transaction: Transaction, moved: Mapping[str, int]) -> None:
     # A request that found the entity by its former name is committed from here on.
     transaction.lock(MOVES_LOCK)
     named = transaction.all(_NAMED, (list(moved),))
-    now = removed.refs_of(transaction, {moved[ref] for _, ref in named})
-    rows = [(now.get(moved[ref]) or removed.aside(ref, moved[ref]), id_) for id_, ref in named]
+    now = revisions.read_removed_refs(transaction, {moved[ref] for _, ref in named})
+    rows = [
+        (now.get(moved[ref]) or revisions.make_aside_ref(ref, moved[ref]), id_)
+        for id_, ref in named
+    ]
     transaction.many(_RENAME, rows)
 
 

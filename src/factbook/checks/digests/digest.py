@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
-from factbook.catalog.store import collectable, hierarchy
+from factbook.catalog.store import related_entities, stored_entities
 from factbook.checks import state
 from factbook.checks.definitions.definition_versions import check_store, scorecard_store
 from factbook.checks.definitions.scorecard import NO_LEVEL_TITLE, Scorecard, parse_scorecard
@@ -289,7 +289,7 @@ async def read_digest_of(
 
 async def _link_page(database: Database, owner: str) -> str:
     """Path of the page with the scorecards of an owner, or of everybody."""
-    if owner == EVERYTHING or await collectable.id_of(database, owner) is None:
+    if owner == EVERYTHING or await stored_entities.read_entity_id(database, owner) is None:
         return "/scorecards"
     parts = re.split("[:/]", owner, maxsplit=2)
     return f"/catalog/{'/'.join(quote(part, safe='') for part in parts)}#standing"
@@ -304,7 +304,7 @@ async def _list_owners_below(database: Database, owner: str) -> list[str] | None
     """The owner with the groups below it; None for everybody."""
     if owner == EVERYTHING:
         return None
-    return sorted(GroupHierarchy(await hierarchy.group_parents(database)).within(owner))
+    return sorted(GroupHierarchy(await related_entities.read_group_parents(database)).within(owner))
 
 
 async def _read_owner_changes(
@@ -315,7 +315,7 @@ async def _read_owner_changes(
         rows = await database.search(_EVERY_CHANGE, (since, until, _MOST_CHANGES + 1))
     else:
         rows = await database.search(_CHANGES, (list(owners), since, until, _MOST_CHANGES + 1))
-    refs = await collectable.refs_of_ids(database, {row[1] for row in rows})
+    refs = await stored_entities.read_refs_of_ids(database, {row[1] for row in rows})
     titles = {one.id: one.title for one in await check_store.everything(database)}
     return [
         StateChange(titles[check], refs[entity], *rest)

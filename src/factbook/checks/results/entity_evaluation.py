@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import structlog
 
-from factbook.catalog.store import collectable
+from factbook.catalog.store import stored_entities
 from factbook.checks.results.check_set import (
     CheckSelection,
     CheckSet,
@@ -54,7 +54,9 @@ def read_facts_among(
         _add_own_facts(
             found,
             own,
-            collectable.bits_of(transaction, list(entity_ids), owners=_reads_owners(own)),
+            stored_entities.read_bits_within(
+                transaction, list(entity_ids), owners=_reads_owners(own)
+            ),
         )
     return found
 
@@ -71,7 +73,9 @@ async def read_facts_between(
         _add_own_facts(
             found,
             own,
-            await collectable.bits_between(database, first, last, owners=_reads_owners(own)),
+            await stored_entities.read_bits_between(
+                database, first, last, owners=_reads_owners(own)
+            ),
         )
     return found
 
@@ -85,7 +89,9 @@ def read_values_among(
     rows = transaction.all(*store.values_among(source_ids, entity_ids))
     found, own = store.group_values(rows), _select_own_sources(source_ids)
     if own:
-        bits = collectable.bits_of(transaction, list(entity_ids), owners=_reads_owners(own))
+        bits = stored_entities.read_bits_within(
+            transaction, list(entity_ids), owners=_reads_owners(own)
+        )
         for id_, source, facts, _ in _decode_own_facts(own, bits):
             found.setdefault(id_, {})[source] = facts
     return found
@@ -100,7 +106,9 @@ async def read_values_between(
     rows = await database.search(*store.values_between(source_ids, first, last))
     found, own = store.group_values(rows), _select_own_sources(source_ids)
     if own:
-        bits = await collectable.bits_between(database, first, last, owners=_reads_owners(own))
+        bits = await stored_entities.read_bits_between(
+            database, first, last, owners=_reads_owners(own)
+        )
         for id_, source, facts, _ in _decode_own_facts(own, bits):
             found.setdefault(id_, {})[source] = facts
     return found
@@ -118,7 +126,9 @@ async def read_facts_of(
         _select_own_sources(source_ids),
     )
     if own:
-        rows = await collectable.bits_of_ids(database, list(entity_ids), owners=_reads_owners(own))
+        rows = await stored_entities.read_bits(
+            database, list(entity_ids), owners=_reads_owners(own)
+        )
         _add_own_facts(found, own, rows)
     return found
 
@@ -128,7 +138,9 @@ async def read_own_facts(database: Database, entity_id: int) -> dict[str, Latest
     found: FactsOfEntities = {}
     own = [source.id for source in catalog.SOURCES]
     _add_own_facts(
-        found, own, await collectable.bits_between(database, entity_id, entity_id, owners=True)
+        found,
+        own,
+        await stored_entities.read_bits_between(database, entity_id, entity_id, owners=True),
     )
     return found.get(entity_id, {})
 
@@ -190,11 +202,13 @@ def read_subjects_with_documents(
     stored: Stored = _NONE_STORED,
 ) -> dict[int, Subject]:
     """Those of the entities that exist, by id, whatever is known of them so far."""
-    rows = transaction.all(*collectable.among(collectable.EVERYTHING, list(entity_ids)))
+    rows = transaction.all(
+        *stored_entities.entities_among_sql(stored_entities.EVERY_ENTITY, list(entity_ids))
+    )
     facts = read_facts_among(transaction, selection.sources, entity_ids)
     return {
         id_: _make_subject(selection, ref, document, facts.get(id_, {}))
-        for id_, ref, document in collectable.read(rows)
+        for id_, ref, document in stored_entities.decode_collectable(rows)
     }
 
 
@@ -208,8 +222,10 @@ def read_subjects_without_documents(
     facts = read_facts_among(transaction, selection.sources, entity_ids)
     documents: Mapping[int, Mapping[str, Any]] = {}
     if selection.reads_entity:
-        rows = transaction.all(*collectable.among(collectable.EVERYTHING, list(entity_ids)))
-        documents = {id_: document for id_, _, document in collectable.read(rows)}
+        rows = transaction.all(
+            *stored_entities.entities_among_sql(stored_entities.EVERY_ENTITY, list(entity_ids))
+        )
+        documents = {id_: document for id_, _, document in stored_entities.decode_collectable(rows)}
     return {
         id_: Subject(
             CheckedEntity("", documents.get(id_, _NO_FACTS_READ), facts.get(id_, {})), None, None
@@ -231,7 +247,7 @@ def read_subjects_by_filters(
     new = [id_ for id_ in ids if id_ not in known]
     owners: dict[int, str | None] = dict.fromkeys(known)
     if new:
-        owners |= collectable.owners(transaction, new)
+        owners |= stored_entities.read_owner_refs(transaction, new)
     ids = list(owners)
     matching = [list_meeting_ids(transaction, one, ids) for one in selection.filters.values()]
     facts = read_facts_among(transaction, selection.sources, ids)
@@ -251,7 +267,9 @@ def list_meeting_ids(
     """Those of the entities that a filter lets through; without one all of them."""
     if filter_ is None:
         return frozenset(ids)
-    return collectable.meeting(transaction, entity_filter.filter_condition(filter_), ids)
+    return stored_entities.filter_ids_meeting(
+        transaction, entity_filter.filter_condition(filter_), ids
+    )
 
 
 def _make_subject(

@@ -16,7 +16,7 @@ import structlog
 
 from factbook.audit import trail
 from factbook.audit.trail import AuditEntry, Caller
-from factbook.catalog.store import collectable
+from factbook.catalog.store import stored_entities
 from factbook.checks.definitions import exemption_store, publications
 from factbook.checks.definitions.definition_versions import check_store
 from factbook.checks.definitions.exemption_store import Exemption
@@ -238,7 +238,7 @@ def _sweep_portion(
 def _list_ids_after(transaction: Transaction, after: int, size: int) -> list[int]:
     """The next ids of entities, and of those that are gone and have states or levels still."""
     found = merge(
-        collectable.ids_after(transaction, after, size),
+        stored_entities.page_ids(transaction, after, size),
         state_store.list_state_ids_after(transaction, after, size),
         level_store.list_level_ids_after(transaction, after, size),
     )

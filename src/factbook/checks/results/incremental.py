@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from factbook.catalog.piecewise import slices
-from factbook.catalog.store import apply, ownership, removed
+from factbook.catalog.store import revisions, stored_sets
 from factbook.checks.definitions import exemption_store, publications
 from factbook.checks.definitions.definition_versions import check_store, scorecard_store
 from factbook.checks.definitions.exemption_store import NOT_EXEMPT
@@ -190,14 +190,14 @@ def read_touched(
 
 def _collect_touched(transaction: Transaction, cache: CheckCache) -> tuple[CheckSet, list[Task]]:
     """The checks in effect and pending, and the work that the transaction makes for them."""
-    entity_ids = transaction.touched.get(apply.TOUCHED, set())
+    entity_ids = transaction.touched.get(stored_sets.TOUCHED_ENTITIES, set())
     exemptions = transaction.touched.get(exemption_store.EXEMPTIONS_TOPIC, set())
     sources = list(history.split_topics(transaction.touched))
     if not entity_ids and not exemptions and not sources:
         return cache.known, []
     publications.share_definitions(transaction)
     if entity_ids:  # what moves is among them
-        moved = removed.moved(transaction.touched)
+        moved = revisions.list_moved_refs(transaction.touched)
         exemption_store.follow_moves(transaction, moved)
         groups = {ref: id_ for ref, id_ in moved.items() if ref.startswith("group:")}
         _rename_groups(transaction, groups)
@@ -205,7 +205,7 @@ def _collect_touched(transaction: Transaction, cache: CheckCache) -> tuple[Check
     if known.is_empty:
         return known, []
     if known.reads_owners and entity_ids:
-        owned = ownership.owned(transaction)
+        owned = stored_sets.find_owned(transaction)
         for source_id in catalog.list_owner_sources():
             history.touch_values(transaction, source_id, owned)
     return known, list(_make_tasks(known, entity_ids, transaction.touched))
@@ -219,8 +219,8 @@ def _rename_groups(transaction: Transaction, moved: Mapping[str, int]) -> None:
     """
     if not moved:
         return
-    now = removed.refs_of(transaction, moved.values())
-    names = {ref: now.get(id_) or removed.aside(ref, id_) for ref, id_ in moved.items()}
+    now = revisions.read_removed_refs(transaction, moved.values())
+    names = {ref: now.get(id_) or revisions.make_aside_ref(ref, id_) for ref, id_ in moved.items()}
     connection_store.rename_owners(transaction, names)
     for store in (check_store, scorecard_store, source_store):
         store.rename(transaction, names)
@@ -228,7 +228,7 @@ def _rename_groups(transaction: Transaction, moved: Mapping[str, int]) -> None:
         transaction.lock(table)
         rows = transaction.all(_OWNERS.format(table), (sorted(names),))
         transaction.many(_SET_OWNER.format(table), [(names[owner], id_) for id_, owner in rows])
-    ownership.mark_renamed(transaction, names)
+    stored_sets.mark_renamed_owners(transaction, names)
 
 
 def _make_tasks(known: CheckSet, entity_ids: set[int], touched: Touched) -> Iterator[Task]:

@@ -10,8 +10,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import structlog
 
-from factbook.catalog import search
-from factbook.catalog.store import collectable
+from factbook.catalog.store import conditions, stored_entities
 from factbook.checks.definitions import definition_versions
 from factbook.checks.definitions.definition_versions import StoredScorecard
 from factbook.checks.definitions.scorecard import Scorecard, parse_scorecard
@@ -55,8 +54,11 @@ def list_counted_labels(document: Mapping[str, Any]) -> str:
     labels = document.get("metadata", {}).get("labels")
     if not isinstance(labels, dict):
         return ""
-    pairs = ((search.text(name), search.text(value)) for name, value in sorted(labels.items()))
-    found = dict(pair for pair in pairs if search.EXISTS not in pair)
+    pairs = (
+        (conditions.make_search_text(name), conditions.make_search_text(value))
+        for name, value in sorted(labels.items())
+    )
+    found = dict(pair for pair in pairs if conditions.EXISTS_VALUE not in pair)
     return (
         msgspec.json.encode(dict(sorted(found.items())[:MOST_COUNTED_LABELS])).decode()
         if found
@@ -575,7 +577,7 @@ def _append_level_events(
     wanted = [one for one in changes if one.scorecard.is_effective(now)]
     if not wanted:
         return
-    refs = collectable.refs_of(transaction, {one.entity_id for one in wanted})
+    refs = stored_entities.read_refs_of_ids_within(transaction, {one.entity_id for one in wanted})
     told: dict[str, list[tuple[str, str | None, str | None]]] = {}
     for entity_id, card, before, after in wanted:
         if entity_id in refs:

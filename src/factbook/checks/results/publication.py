@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import msgspec
 import structlog
 
-from factbook.catalog.store import collectable
+from factbook.catalog.store import stored_entities
 from factbook.checks.definitions import definition_versions, exemption_store, publications
 from factbook.checks.definitions.definition_versions import (
     StoredCheck,
@@ -48,7 +48,7 @@ _FEW_FILTERS: Final = 4
 _FEW_SLOTS: Final = 8
 _CLEARED: Final = 5_000
 _PAGE_OF_STATES: Final = 5_000
-_ENTITIES: Final = IdReads(collectable.ids_after, collectable.ids_among)
+_ENTITIES: Final = IdReads(stored_entities.page_ids, stored_entities.page_ids_among)
 _STATES: Final = IdReads(state_store.list_state_ids_after, state_store.list_state_ids_among)
 # Held by the process that does a piece of the work, for one transaction.
 _REGRADE_LOCK: Final = {"scorecard grading": False}
@@ -314,7 +314,7 @@ def _grade_batch(transaction: Transaction, cache: CheckCache, paced: BatchSize, 
         return False
     transaction.lock(definition_versions.GRADING_LOCK)
     began, size = time.monotonic(), paced.entities
-    ids = collectable.ids_after(transaction, after, size)
+    ids = stored_entities.page_ids(transaction, after, size)
     reached = ids[-1] if len(ids) == size else _ALL_ENTITIES
     if ids:
         state_store.lock_states(transaction, ids)
@@ -337,7 +337,7 @@ def _make_graded_entities(transaction: Transaction, ids: list[int], now: int) ->
         return []
     states = state_store.read_states(transaction, ids)
     exempt = exemption_store.list_holding_exemptions(transaction, ids, now)
-    rows = transaction.all(*collectable.among(collectable.EVERYTHING, ids))
+    rows = transaction.all(*stored_entities.entities_among_sql(stored_entities.EVERY_ENTITY, ids))
     return [
         GradedEntity(
             id_,
@@ -345,7 +345,7 @@ def _make_graded_entities(transaction: Transaction, ids: list[int], now: int) ->
             place_entity(ref, document, Matcher(document)),
             exempt.get(id_, NOT_EXEMPT).scorecards,
         )
-        for id_, ref, document in collectable.read(rows)
+        for id_, ref, document in stored_entities.decode_collectable(rows)
     ]
 
 

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from factbook.catalog.store import collectable
+from factbook.catalog.store import stored_entities
 from factbook.checks import state
 from factbook.checks.definitions import publications
 from factbook.checks.definitions.definition_versions import check_store
@@ -153,8 +153,8 @@ async def read_entity_results(
     `only` are the ids of the wanted checks, all if it is empty. `explained` are the states whose
     results are explained.
     """
-    entity_id = await collectable.id_of(database, ref)
-    document = await collectable.entity(database, ref)
+    entity_id = await stored_entities.read_entity_id(database, ref)
+    document = await stored_entities.read_collectable(database, ref)
     if entity_id is None or document is None:
         return None
     known, owner, states = await _read_stored_states(database, entity_id)
@@ -235,7 +235,7 @@ async def count_check_rows(
     found: list[CheckedRow] = []
     place: str | None = after
     while place is not None and len(found) < limit:
-        last = await collectable.ref_further(database, place, _FEW)
+        last = await stored_entities.read_ref_further(database, place, _FEW)
         found += await list_check_rows(database, check_id, wanted, limit - len(found), place, last)
         place = last
     return found
@@ -246,7 +246,7 @@ async def _list_few_rows(
 ) -> list[CheckedRow]:
     condition, values = _make_state_condition(wanted)
     rows = await database.search(_BY_STATE.replace("{}", condition), (check_id, *values))
-    refs = await collectable.refs_of_ids(database, [id_ for id_, _, _ in rows])
+    refs = await stored_entities.read_refs_of_ids(database, [id_ for id_, _, _ in rows])
     found = [
         CheckedRow(refs[id_], id_, owner, byte[0])
         for id_, owner, byte in rows
@@ -336,7 +336,9 @@ async def explain_rows(
 ) -> list[ExplainedRow]:
     """The rows explained, in their order; all are read at once."""
     ids = [row.entity_id for row in rows]
-    found = collectable.read(await database.all(*collectable.among(collectable.EVERYTHING, ids)))
+    found = stored_entities.decode_collectable(
+        await database.all(*stored_entities.entities_among_sql(stored_entities.EVERY_ENTITY, ids))
+    )
     documents = {id_: document for id_, _, document in found}
     facts = await entity_evaluation.read_facts_of(database, _list_read_sources(check), ids)
     known = await database.remembered.of(CheckCache).loaded(database)

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from factbook.catalog.store import collectable
+from factbook.catalog.store import stored_entities
 from factbook.checks import state
 from factbook.checks.state import NONE
 from factbook.clock import DAY, Throttle
@@ -338,7 +338,7 @@ def append_change_events(transaction: Transaction, changes: Sequence[ChangeRow],
     if not shown:
         return
     ids = {one[1] for one in shown}
-    refs = collectable.refs_of(transaction, ids)
+    refs = stored_entities.read_refs_of_ids_within(transaction, ids)
     times = list_change_times_within(transaction, sorted(ids), find_flap_start(now))
     told: dict[str, list[tuple[str, str, str, msgspec.Raw]]] = {}
     for check_id, entity_id, before, after, why in shown:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final, Self
 
-from factbook.catalog import essentials
+from factbook.catalog import kinds
 from factbook.catalog.ref import DEFAULT_NAMESPACE
 from factbook.checks import state
 from factbook.checks.rules.language import CHECKS, ENTITY, FactReference
@@ -147,7 +147,7 @@ def read_document_path(document: Document, path: str) -> Any | None:
     Keys may hold dots. A path through a list gives a list, as does `relations.TYPE`, whose values
     are the targets. None if there is no value.
     """
-    if read := essentials.READERS.get(path):
+    if read := kinds.ESSENTIAL_READERS.get(path):
         return read(document)
     # Most paths are written as the document has them.
     found = _read_exact_path(document, _split_path(path))

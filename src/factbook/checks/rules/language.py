@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from msgspec import Struct
 
 from factbook import clock, user_patterns
-from factbook.catalog import essentials
+from factbook.catalog import kinds
 from factbook.checks.rules import comparisons
 from factbook.checks.rules.comparisons import Test
 from factbook.clock import DAY
@@ -88,7 +88,7 @@ def read_fact_reference(document: Mapping[str, Any], path: str, report: Report) 
         _check_expression(inside, document.get("source"), f"{path}.path", report)
     source, fact = str(document.get("source")), str(document.get("fact"))
     # Known beside the document, and kept up to date where the catalog itself answers.
-    if (source, fact) == (ENTITY, essentials.OWNER_EXISTS):
+    if (source, fact) == (ENTITY, kinds.OWNER_EXISTS_FACT):
         source = "entity-ownership"
     return FactReference(source, fact, inside)
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from factbook.catalog.store import collectable
+from factbook.catalog.store import stored_entities
 from factbook.checks.definitions.definition_versions import scorecard_store
 from factbook.checks.definitions.scorecard import Scorecard, parse_scorecard
 from factbook.checks.results import entity_evaluation, level_store, result_queries, state_store
@@ -158,7 +158,7 @@ class _Preview:
         """(id, reference) of the entities, by id."""
         refs, after = list(self._scope.refs), 0
         while True:
-            found = await collectable.refs_after(self._database, after, _EVALUATED_AT_ONCE, refs)
+            found = await stored_entities.page_refs(self._database, after, _EVALUATED_AT_ONCE, refs)
             if found:
                 yield found
             if len(found) < _EVALUATED_AT_ONCE:
@@ -184,10 +184,13 @@ class _Preview:
         values = await entity_evaluation.read_values_between(self._database, stored, first, last)
         rows = []
         if ENTITY in sources:
-            rows = await self._database.search(*collectable.range_(first, last))
+            rows = await self._database.search(*stored_entities.id_range_condition(first, last))
 
         def steps() -> int:
-            found, documents = 0, {id_: document for id_, _, document in collectable.read(rows)}
+            found, documents = (
+                0,
+                {id_: document for id_, _, document in stored_entities.decode_collectable(rows)},
+            )
             for id_, ref in portion:
                 entity = CheckedEntity(ref, documents.get(id_, _NO_FACTS_PREVIEWED), {})
                 given = self._scope.facts.items()
@@ -211,9 +214,11 @@ class _Preview:
         first, last = portion[0][0], portion[-1][0]
         filter_ = self._check.check.applies_to
         where = (
-            collectable.EVERYTHING if filter_ is None else entity_filter.filter_condition(filter_)
+            stored_entities.EVERY_ENTITY
+            if filter_ is None
+            else entity_filter.filter_condition(filter_)
         )
-        matching = await collectable.between(self._database, where, first, last)
+        matching = await stored_entities.read_entities_between(self._database, where, first, last)
         if self._check.reads_values_only and not self._scope.facts:
             return await self._by_values(first, last, matching)
         facts = await self._facts(first, last)
@@ -222,8 +227,10 @@ class _Preview:
             states = await state_store.read_states_between(self._database, first, last)
         documents: Mapping[int, Mapping[str, Any]] = {}
         if self._check.reads_entity:
-            rows = await self._database.search(*collectable.range_(first, last))
-            documents = {id_: document for id_, _, document in collectable.read(rows)}
+            rows = await self._database.search(*stored_entities.id_range_condition(first, last))
+            documents = {
+                id_: document for id_, _, document in stored_entities.decode_collectable(rows)
+            }
         unknown = replace_facts({}, self._scope.facts, self._now)
 
         def entities() -> Iterator[tuple[int, CheckedEntity]]:
@@ -334,7 +341,7 @@ async def _preview_scorecard_within(
     former = _name_entity(stored.published, names) if stored and stored.published else names
     grader = Grader(card, _count_standings(known, now))
     levels, changed, after = Counter[int](), list[PreviewedLevel](), 0
-    while portion := await collectable.refs_after(database, after, _GRADED_AT_ONCE, []):
+    while portion := await stored_entities.page_refs(database, after, _GRADED_AT_ONCE, []):
         budget.count(write_trial.EVALUATION_STEPS * len(portion))
         found = await _grade_portion(database, card, grader, portion, budget)
         old = await _read_levels_before(database, slot, portion)
@@ -359,10 +366,10 @@ async def _grade_portion(
 ) -> dict[int, int]:
     """The ranks of those of the entities that the scorecard applies to."""
     ends = portion[0][0], portion[-1][0]
-    where = collectable.EVERYTHING
+    where = stored_entities.EVERY_ENTITY
     if card.applies_to is not None:
         where = entity_filter.filter_condition(card.applies_to)
-    matching = await collectable.between(database, where, *ends)
+    matching = await stored_entities.read_entities_between(database, where, *ends)
     states = await state_store.read_states_between(database, *ends)
 
     def graded() -> dict[int, int]:

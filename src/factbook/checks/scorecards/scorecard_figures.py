@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from factbook.catalog.store import collectable, hierarchy
+from factbook.catalog.store import related_entities, stored_entities
 from factbook.checks import state
 from factbook.checks.definitions import publications
 from factbook.checks.definitions.definition_versions import check_store, scorecard_store
@@ -127,7 +127,7 @@ def record_trends(transaction: Transaction, now: int) -> int:
     """Keep the figures of today for what differs from the last ones; returns how many."""
     # A slot may be another one's by the end of a grading.
     publications.share_definitions(transaction)
-    tree = GroupHierarchy(hierarchy.group_parents_within(transaction))
+    tree = GroupHierarchy(related_entities.read_group_parents_within(transaction))
     changed = 0
     for stored in scorecard_store.all_within(transaction):
         if stored.slot is not None and stored.published is not None:
@@ -233,7 +233,7 @@ async def roll_up_scorecard(
         return _flatten_tallies(await level_store.tally_labels(database, given.slot, label))
     if by == "owner":
         own = await level_store.count_levels_by_owner(database, given.slot)
-        tree = GroupHierarchy(await hierarchy.group_parents(database))
+        tree = GroupHierarchy(await related_entities.read_group_parents(database))
         return _make_rollup_groups(own, tree, group, depth)
     if by not in ROLLUP_KEYS:
         raise InputError(f"by: {one_of(by, ROLLUP_KEYS)}, or label: and the name of one.")
@@ -243,7 +243,7 @@ async def roll_up_scorecard(
     if by == "system":
         return _flatten_tallies(systems)
     return _flatten_tallies(
-        grader.roll_up_domains(systems, await hierarchy.system_domains(database))
+        grader.roll_up_domains(systems, await related_entities.read_system_domains(database))
     )
 
 
@@ -274,7 +274,7 @@ async def _tally_group(
 ) -> LevelTally:
     owners = None
     if group is not None:
-        tree = GroupHierarchy(await hierarchy.group_parents(database))
+        tree = GroupHierarchy(await related_entities.read_group_parents(database))
         owners = sorted(tree.within(group))
     return await level_store.count_all_levels(database, given.slot, owners)
 
@@ -365,7 +365,7 @@ async def read_all_ranked(
 async def _name_ranked(
     database: Database, found: Sequence[tuple[int, GradedLevel]]
 ) -> list[RankedEntity]:
-    refs = await collectable.refs_of_ids(database, [id_ for id_, _ in found])
+    refs = await stored_entities.read_refs_of_ids(database, [id_ for id_, _ in found])
     # One that has just gone has no reference.
     return [RankedEntity(refs[id_], graded) for id_, graded in found if id_ in refs]
 
@@ -503,7 +503,7 @@ async def _list_meeting_rows(
 
 
 async def _name_matrix_rows(database: Database, found: Sequence[_FoundEntity]) -> list[MatrixRow]:
-    refs = await collectable.refs_of_ids(database, [one.id for one in found])
+    refs = await stored_entities.read_refs_of_ids(database, [one.id for one in found])
     # One that has just gone has no reference.
     return [
         MatrixRow(refs[one.id], one.owner, one.graded, one.states)

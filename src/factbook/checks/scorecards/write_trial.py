@@ -20,12 +20,11 @@ import msgspec
 
 from factbook import user_patterns
 from factbook.catalog import sets
-from factbook.catalog.push_rules import PushRules
-from factbook.catalog.sets import Prepared
-from factbook.catalog.store import apply, collectable, diff, locks, reach
-from factbook.catalog.store.apply import Actor
+from factbook.catalog.sets import Prepared, PushRules
+from factbook.catalog.store import diff, locks, stored_entities, stored_sets
 from factbook.catalog.store.diff import Existing, WritePlan
 from factbook.catalog.store.locks import WriteLocks
+from factbook.catalog.store.stored_sets import Actor
 from factbook.checks import state
 from factbook.checks.results import incremental
 from factbook.checks.results.check_set import CheckCache, CheckSet
@@ -374,7 +373,7 @@ class EntityTrial:
 
         Raises InvalidItemsError as a push does, and InputError if they reach too many others.
         """
-        refs = [one.ref for one in sets.prepare(documents, None, self._rules).items]
+        refs = [one.ref for one in sets.prepare_items(documents, None, self._rules).items]
         self._own = {
             ref: msgspec.json.decode(raw) for ref, raw in zip(refs, documents, strict=True)
         }
@@ -382,7 +381,7 @@ class EntityTrial:
 
         def work(transaction: Transaction) -> None:
             held.begin(transaction)
-            owners = diff.owners(transaction, refs)
+            owners = diff.read_owners(transaction, refs)
             names = {ref: owners[ref][1] if ref in owners else None for ref in refs}
             if self._named_set is not None:
                 self._in_named_set = {ref for ref in refs if names[ref] == self._named_set}
@@ -391,7 +390,7 @@ class EntityTrial:
             held.require({locks.owner(name, ref) for ref, name in places})
             plan = self._plan(transaction, dict(zip(refs, documents, strict=True)), owners)
             _check_reach(transaction, plan)
-            apply.apply(transaction, plan, self._actor, held, kept=1)
+            stored_sets.apply_plan(transaction, plan, self._actor, held, kept=1)
             self._record(transaction, refs, given)
 
         await self._trial.write(work, self._explain)
@@ -422,13 +421,13 @@ class EntityTrial:
         return plan
 
     def _prepared(self, document: msgspec.Raw, set_name: str | None) -> Prepared:
-        [item] = sets.prepare_one(document, set_name, self._rules).items
+        [item] = sets.prepare_item(document, set_name, self._rules).items
         return item
 
     def _record(self, transaction: Transaction, refs: Sequence[str], given: Given) -> None:
         """Write the facts given of entities, beside the others of their source."""
         self._facts = {}
-        ids = collectable.ids_of(transaction, refs)
+        ids = stored_entities.read_ids_of_refs(transaction, refs)
         for ref, document in _read_stored_documents(transaction, list(ids.values())).items():
             if found := given(document):
                 self._facts[ref] = found
@@ -485,7 +484,7 @@ class EntityTrial:
 
 def _check_reach(transaction: Transaction, plan: WritePlan) -> None:
     """Raise InputError if the results of very many other entities may change."""
-    if reach.others(transaction, plan, _MOST_OTHERS) > _MOST_OTHERS:
+    if diff.count_reached(transaction, plan, _MOST_OTHERS) > _MOST_OTHERS:
         raise InputError(
             f"The items name, or are named by, more than {_MOST_OTHERS:,} other entities, and a "
             "preview evaluates no more; send fewer at once."
@@ -500,8 +499,8 @@ def _observe_facts(transaction: Transaction, entity_id: int, given: GivenFacts) 
 
 
 def _read_stored_documents(transaction: Transaction, ids: list[int]) -> dict[str, dict[str, Any]]:
-    rows = transaction.all(*collectable.among(collectable.EVERYTHING, ids))
-    return {ref: document for _, ref, document in collectable.read(rows)}
+    rows = transaction.all(*stored_entities.entities_among_sql(stored_entities.EVERY_ENTITY, ids))
+    return {ref: document for _, ref, document in stored_entities.decode_collectable(rows)}
 
 
 def _add_places(document: msgspec.Raw, stored: Mapping[str, Any], domain: str) -> msgspec.Raw:

@@ -250,7 +250,7 @@ def _canonical_owners(owners: tuple[str, ...]) -> tuple[str, ...]:
     if len(owners) > MOST_OWNERS:
         raise ConfigurationError(f"shared_with can have {MOST_OWNERS} entries at most")
     try:
-        found = (ref.canonical(owner, kind="group") for owner in owners)
+        found = (ref.canonicalize_ref(owner, kind="group") for owner in owners)
         return tuple(sorted(set(found)))
     except InputError as error:
         raise ConfigurationError(

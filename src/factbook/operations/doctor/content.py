@@ -6,8 +6,8 @@ from typing import Any, Final
 from factbook import user_patterns
 from factbook.auth import group_roles, users
 from factbook.auth.permissions import SCORECARD_WRITE
+from factbook.catalog import people_trust
 from factbook.catalog.people_trust import PeopleTrust
-from factbook.catalog.store import lost_rights
 from factbook.checks.definitions import definition_writes, scorecard
 from factbook.checks.definitions.definition_versions import (
     StoredCheck,
@@ -243,8 +243,8 @@ async def examine_rights(database: Database, settings: Settings) -> AsyncIterato
     They are warnings until `people_sets` is set, to an empty list if none is to be trusted.
     """
     trust = PeopleTrust.of(settings)
-    sets = await lost_rights.sets_without_rights(database, trust)
-    lost = await lost_rights.lost_rights(database, trust, settings.annotation_domain)
+    sets = await people_trust.find_sets_without_rights(database, trust)
+    lost = await people_trust.find_lost_rights(database, trust, settings.annotation_domain)
     for one in sets:
         what = f"Memberships in {one.place} that give no rights: {one.memberships:,}."
         yield _rights_finding(settings, what, one.setting)

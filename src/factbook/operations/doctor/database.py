@@ -425,7 +425,7 @@ async def _differing_schema(database: Database) -> AsyncIterator[Finding]:
 
 async def check_search_rows(database: Database) -> Finding:
     """Derive the search rows of some entities again, and look for them."""
-    count, wrong = await index_rows.unfound(database, _SAMPLE)
+    count, wrong = await index_rows.find_unindexed(database, _SAMPLE)
     if wrong:
         what = f"Filters do not find {len(wrong)} of {count} entities as they are: {wrong[0]}."
         advice = "Push their sets again with another content, or report it: that is a bug."

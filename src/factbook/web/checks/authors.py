@@ -1,6 +1,6 @@
 """Question whether a person may write a check or scorecard, by a permission or as its owner."""
 
-from factbook.catalog.store import membership
+from factbook.catalog import people_trust
 from factbook.checks.definitions import definition_writes
 from factbook.checks.definitions.definition_versions import StagedDefinition
 from factbook.web.site.page_context import PageContext
@@ -11,7 +11,9 @@ async def may_write(visit: PageContext, stored: StagedDefinition, needed: str) -
     if not visit.may_own(needed):
         return visit.may(needed)
     found = definition_writes.list_staged_owners(stored)
-    groups = await membership.read_groups(visit.state.database, visit.person.ref, visit.state.trust)
+    groups = await people_trust.read_groups(
+        visit.state.database, visit.person.ref, visit.state.trust
+    )
     return bool(found) and found <= groups
 
 

@@ -12,8 +12,9 @@ from factbook.auth.permissions import (
     EXEMPTION_REQUEST,
     SOURCE_READ,
 )
+from factbook.catalog import people_trust
 from factbook.catalog import ref as refs
-from factbook.catalog.store import collectable, hierarchy, membership
+from factbook.catalog.store import related_entities, stored_entities
 from factbook.checks import state
 from factbook.checks.definitions import exemption_store
 from factbook.checks.definitions.definition_versions import (
@@ -71,7 +72,7 @@ def filter_address(visit: PageContext, path: str, names: Iterable[str]) -> Addre
 def team(visit: PageContext) -> str | None:
     """The team that is asked for; raises InputError for what is no reference."""
     text = visit.query("team")
-    return refs.canonical(text, kind="group") if text else None
+    return refs.canonicalize_ref(text, kind="group") if text else None
 
 
 async def owner_choices(visit: PageContext) -> Sequence[str]:
@@ -81,11 +82,11 @@ async def owner_choices(visit: PageContext) -> Sequence[str]:
     """
     group, owner = team(visit), visit.query("owner")
     if group is not None:
-        tree = GroupHierarchy(await hierarchy.group_parents(visit.state.database))
+        tree = GroupHierarchy(await related_entities.read_group_parents(visit.state.database))
         return sorted(tree.within(group))
     if owner == NO_VALUE:
         return [""]
-    return [refs.canonical(owner, kind="group")] if owner else []
+    return [refs.canonicalize_ref(owner, kind="group")] if owner else []
 
 
 def state_asked(visit: PageContext) -> str | None:
@@ -250,7 +251,7 @@ async def page(
 
 async def of_entity(visit: PageContext, check: Check, entity: str) -> list[ResultRow]:
     """The result of one entity; raises InputError for what is no reference."""
-    ref = str(refs.parse(entity))
+    ref = str(refs.parse_ref(entity))
     found = await result_queries.read_entity_results(
         visit.state.database, ref, visit.now, only=[check.id], explained=()
     )
@@ -265,7 +266,7 @@ async def shown(visit: PageContext, check: Check, found: Sequence[CheckedRow]) -
     """The rows with what each rests on, if the person may read values of facts."""
     database, person, reads = visit.state.database, visit.person.ref, visit.may(SOURCE_READ)
     explained = await result_queries.explain_rows(database, check, found, visit.now)
-    groups = await membership.read_groups(database, person, visit.state.trust)
+    groups = await people_trust.read_groups(database, person, visit.state.trust)
     actor = ExemptionActor(person, groups, may_request=visit.may(EXEMPTION_REQUEST))
     return [_row(check, one, actor, reads=reads) for one in explained]
 
@@ -489,7 +490,9 @@ async def _chart(visit: PageContext, stored: StoredCheck) -> Any:
 
 async def _changes(visit: PageContext, check_id: str) -> list[ChangedResult]:
     found = await state_store.list_latest_changes(visit.state.database, check_id, _CHANGES)
-    names = await collectable.refs_of_ids(visit.state.database, {one.entity_id for one in found})
+    names = await stored_entities.read_refs_of_ids(
+        visit.state.database, {one.entity_id for one in found}
+    )
     return [
         ChangedResult(
             names.get(one.entity_id),

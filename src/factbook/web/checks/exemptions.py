@@ -5,7 +5,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ, EXEMPTION_REQUEST
-from factbook.catalog.store import membership
+from factbook.catalog import people_trust
 from factbook.checks.definitions import definition_versions, definition_writes, exemption_store
 from factbook.checks.definitions.definition_versions import (
     StagedDefinition,
@@ -73,7 +73,7 @@ async def show(visit: PageContext) -> Reply:
     path = f"{PATH}?state={state}"
     more = f"{path}&cursor={page[-1].requested_at}-{page[-1].id}" if len(found) > _ROWS else None
     person, trust = visit.person.ref, visit.state.trust
-    groups = await membership.read_groups(visit.state.database, person, trust)
+    groups = await people_trust.read_groups(visit.state.database, person, trust)
     return visit.page(
         "exemptions.html",
         may_ask=visit.may(EXEMPTION_REQUEST) or bool(groups),

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ
-from factbook.catalog.store import hierarchy
+from factbook.catalog.store import related_entities
 from factbook.checks.results import count_store, result_queries
 from factbook.checks.results.count_store import StateCounts
 from factbook.checks.results.grader import GroupHierarchy
@@ -30,7 +30,7 @@ async def teams(visit: PageContext) -> Reply:
     start, number = matrix_pages.first_column(visit), check_page.page_number(visit)
     chosen = columns[start : start + MOST_COLUMNS]
     rows, has_more = await scorecard_page.team_rows(visit, given, check_page.team(visit), _ROWS)
-    tree = GroupHierarchy(await hierarchy.group_parents(database))
+    tree = GroupHierarchy(await related_entities.read_group_parents(database))
     sums = await _sums(database, {row.name: tree.within(row.name) for row in rows})
     lines = []
     for row in rows:

@@ -11,7 +11,7 @@ import msgspec
 
 from factbook.audit.trail import Caller
 from factbook.auth.tokens import Grant
-from factbook.catalog.store import by_ref
+from factbook.catalog.store import stored_entities
 from factbook.errors import NotFoundError, ToolError, UnavailableError
 from factbook.facts.schema import REASONS
 from factbook.http.client_configs import PATH as ENDPOINT
@@ -171,7 +171,7 @@ async def _suggested(
     kind, name = typed.get("kind", "").lower() or "component", typed["name"].lower()
     if not (kind.isprintable() and name.isprintable()):
         return {}
-    refs = await by_ref.nearest(visit.state.database, kind, name, _SUGGESTED)
+    refs = await stored_entities.find_nearest_names(visit.state.database, kind, name, _SUGGESTED)
     refs = refs[:_SUGGESTED]
     found = {"name": [_named(ref) for ref in refs]}
     return found | {"entityRef": refs} if "entityRef" in names else found

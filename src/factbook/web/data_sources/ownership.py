@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from factbook.audit.trail import About, AuditEntry
 from factbook.auth.permissions import SOURCE_WRITE
-from factbook.catalog.store import membership
+from factbook.catalog import people_trust
 from factbook.datasources import connections, define
 from factbook.datasources.connections import ConnectionDetail
 from factbook.datasources.custom.definition import OWNED_TYPES
@@ -43,7 +43,7 @@ async def may(visit: PageContext, stored: StoredSource | None, needed: str) -> b
 
 async def groups(visit: PageContext) -> frozenset[str]:
     """The groups that the person is a member of."""
-    return await membership.read_groups(visit.state.database, visit.person.ref, visit.state.trust)
+    return await people_trust.read_groups(visit.state.database, visit.person.ref, visit.state.trust)
 
 
 def types(visit: PageContext) -> Mapping[str, tuple[str, str]]:

@@ -136,7 +136,7 @@ async def show(visit: PageContext) -> Reply:
 
 async def _begun(visit: PageContext, source_id: str, entity: str) -> RunRecord:
     state = visit.state
-    ref = str(refs.parse(entity, kind="component")) if entity else None
+    ref = str(refs.parse_ref(entity, kind="component")) if entity else None
     return await run_start.run_now(
         state.database,
         state.registry,

@@ -7,18 +7,16 @@ from typing import Any, Final, NamedTuple, Self, cast, get_args
 from urllib.parse import quote, urlencode
 
 from factbook.auth.permissions import CHECK_READ
-from factbook.catalog.store import (
-    affiliation,
-    broken_references,
-    browse,
-    filter_choices,
-    frequent_targets,
-    membership,
-    overview,
-)
-from factbook.catalog.store.broken_references import ANY, BrokenEntity, Dangling, Field
+from factbook.catalog import people_trust
+from factbook.catalog.store import browse, entity_query, facets, related_entities
 from factbook.catalog.store.browse import EntityRow, Filter
 from factbook.catalog.store.conditions import Condition
+from factbook.catalog.store.related_entities import (
+    ANY_FIELD,
+    BrokenEntity,
+    Dangling,
+    ReferenceField,
+)
 from factbook.checks.definitions.scorecard import NO_LEVEL_TITLE, NO_LEVEL_WORD
 from factbook.checks.results import level_store
 from factbook.checks.results.level_store import AtLevel
@@ -43,8 +41,8 @@ OWNERSHIPS: Final = (
 )
 DANGLING: Final = (
     ("", "With or without"),
-    (ANY, "In any field"),
-    *((name, f"In {name}") for name in get_args(Field) if name != ANY),
+    (ANY_FIELD, "In any field"),
+    *((name, f"In {name}") for name in get_args(ReferenceField) if name != ANY_FIELD),
 )
 _FIRST: Final = "component"
 _LONGEST: Final = 300  # characters of what is looked for; no value that the index has is longer
@@ -86,7 +84,7 @@ class CatalogQuery:
         for name, words in _WORDS.items():
             if getattr(asked, name) not in ("", *words):
                 raise InputError(f"The {name} is one of {', '.join(words)}, or left out.")
-        if visit.request.query or _FIRST not in await overview.kinds(visit.state.database):
+        if visit.request.query or _FIRST not in await facets.count_kinds(visit.state.database):
             return asked
         return replace(asked, kind=_FIRST, begins=True)
 
@@ -97,10 +95,10 @@ class CatalogQuery:
         return bool(given.keys() - _WITHOUT_EFFECT)
 
     @property
-    def broken(self) -> Field | None:
+    def broken(self) -> ReferenceField | None:
         """The field in which references have to lead nowhere; None where it doesn't matter."""
         if self.dangling:
-            return cast("Field", self.dangling)
+            return cast("ReferenceField", self.dangling)
         return "owner" if self.ownership == MISSING else None
 
     @property
@@ -132,7 +130,7 @@ _WORDS: Final = {
     "order": browse.ORDERS,
     "count": (EXACT,),
     "ownership": [word for word, _ in OWNERSHIPS if word],
-    "dangling": get_args(Field),
+    "dangling": get_args(ReferenceField),
 }
 
 
@@ -170,9 +168,9 @@ async def of(
     others, said = await _of_ownership(visit, asked.ownership)
     for type_, found in (("ownedBy", owners), ("partOf", systems)):
         if found.values is not None:
-            others.append(await frequent_targets.related(database, type_, found.values))
+            others.append(await entity_query.build_related_condition(database, type_, found.values))
     if asked.dangling:
-        others.append(Dangling(cast("Field", asked.dangling)))
+        others.append(Dangling(cast("ReferenceField", asked.dangling)))
     if asked.level:
         others.append(await at_level(database, cards, asked.level))
     hints = [owners.hint, systems.hint, tags.hint, said]
@@ -195,7 +193,9 @@ async def broken(
     """The references of these entities that lead nowhere; None if they aren't asked for."""
     if asked.broken is None:
         return None
-    return await broken_references.of_entities(database, [row.ref for row in rows], asked.broken)
+    return await related_entities.find_broken_references(
+        database, [row.ref for row in rows], asked.broken
+    )
 
 
 async def scorecards(visit: PageContext) -> list[ScorecardInEffect]:
@@ -218,9 +218,9 @@ async def _owners(database: Database, text: str) -> _Matches:
     if not text:
         return _ANY
     exact = formats.reference(text, "group", "default")
-    if exact and await filter_choices.is_target(database, "ownedBy", exact):
+    if exact and await facets.is_relation_target(database, "ownedBy", exact):
         return _Matches([exact])
-    found = await filter_choices.owners_named(database, text.lower(), _MATCHES + 1)
+    found = await facets.find_owner_choices(database, text.lower(), _MATCHES + 1)
     return _some(found, "owners")
 
 
@@ -228,16 +228,16 @@ async def _systems(database: Database, text: str) -> _Matches:
     if not text:
         return _ANY
     exact = formats.reference(text, "system", "default")
-    if exact and await filter_choices.is_target(database, "partOf", exact):
+    if exact and await facets.is_relation_target(database, "partOf", exact):
         return _Matches([exact])
-    found = await filter_choices.systems_named(database, text.lower(), _MATCHES + 1)
+    found = await facets.find_system_choices(database, text.lower(), _MATCHES + 1)
     return _some(found, "systems")
 
 
 async def _tags(database: Database, text: str) -> _Matches:
     if not text:
         return _ANY
-    found = await filter_choices.values_from(database, "metadata.tags", text, _MATCHES + 1)
+    found = await facets.list_value_choices(database, "metadata.tags", text, _MATCHES + 1)
     return _Matches([text]) if found[:1] == [text] else _some(found, "tags")
 
 
@@ -254,16 +254,20 @@ async def _of_ownership(visit: PageContext, ownership: str) -> tuple[list[Condit
     if ownership == NONE:
         return [browse.LacksOwner()], ""
     if ownership == MISSING:
-        missing = await filter_choices.missing_owners(database, _MISSING + 1)
+        missing = await facets.find_missing_owners(database, _MISSING + 1)
         hint = f"Those of the first {_MISSING:,} owners." if len(missing) > _MISSING else ""
-        return [await frequent_targets.related(database, "ownedBy", missing[:_MISSING])], hint
+        return [
+            await entity_query.build_related_condition(database, "ownedBy", missing[:_MISSING])
+        ], hint
     if ownership == MINE:
         person = visit.person.ref
-        groups = sorted(await membership.stated_groups(database, person))[:_GROUPS]
-        below = await asyncio.gather(*(affiliation.groups_below(database, one) for one in groups))
+        groups = sorted(await people_trust.read_stated_groups(database, person))[:_GROUPS]
+        below = await asyncio.gather(
+            *(related_entities.list_groups_below(database, one) for one in groups)
+        )
         refs = dict.fromkeys([person, *(ref for some in below for ref in some)])
         hint = "" if groups else f"The catalog has {formats.short_ref(person)} in no group."
-        return [await frequent_targets.related(database, "ownedBy", list(refs))], hint
+        return [await entity_query.build_related_condition(database, "ownedBy", list(refs))], hint
     return [], ""
 
 

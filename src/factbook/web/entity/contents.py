@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
-from factbook.catalog.store import hierarchy, related_entities, totals
+from factbook.catalog.store import entity_query, related_entities
 from factbook.catalog.store.related_entities import Belonging, BelongingEntity
 from factbook.checks.definitions.scorecard import Scorecard
 from factbook.checks.results import level_store, result_queries
@@ -75,10 +75,10 @@ async def contained(database: Database, found: EntityView) -> Belonging | None:
     """The entities that belong to one with all below it; None for a kind that holds nothing."""
     kind = found.ref.partition(":")[0]
     if kind == "group":
-        tree = GroupHierarchy(await hierarchy.group_parents(database))
+        tree = GroupHierarchy(await related_entities.read_group_parents(database))
         return Belonging("ownedBy", sorted(tree.within(found.ref)))
     if kind == "domain":
-        domains = await hierarchy.system_domains(database)
+        domains = await related_entities.read_system_domains(database)
         systems = [system for system, domain in domains.items() if domain == found.ref]
         return Belonging("partOf", [found.ref, *sorted(systems)])
     return Belonging("partOf", [found.ref]) if kind == "system" else None
@@ -94,7 +94,7 @@ async def table(
     database = visit.state.database
     cards = await team_scorecards.in_effect(database)
     also = [await catalog_query.at_level(database, cards, level)] if level else []
-    found = await related_entities.page(database, about, after, limit, also)
+    found = await related_entities.page_belonging(database, about, after, limit, also)
     shown = await of_entities(visit, found.entities, cards[:_SCORECARDS])
     return shown._replace(
         total=found.total, after=found.entities[-1].ref if found.has_more else None
@@ -148,7 +148,7 @@ async def show(visit: PageContext, found: EntityView) -> Reply:
         "entity-contents.html",
         **page.frame(found, page.CONTENTS[found.ref.partition(":")[0]]),
         contents=shown,
-        most=totals.BOUND,
+        most=entity_query.COUNT_BOUND,
         first=address.to() if after else None,
         next=shown.after and address.to(after=shown.after),
         level=level,

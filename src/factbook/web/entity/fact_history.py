@@ -9,8 +9,8 @@ import msgspec
 from markupsafe import Markup
 
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
-from factbook.catalog.store import affiliation, overview
-from factbook.catalog.store.affiliation import CatalogPart
+from factbook.catalog.store import facets, related_entities
+from factbook.catalog.store.related_entities import CatalogPart
 from factbook.clock import DAY
 from factbook.errors import InputError, NotFoundError
 from factbook.facts import across, history, store
@@ -248,12 +248,12 @@ async def _medians(
     """The medians over all and the owner's with the groups below; none if the catalog is large."""
     if fact.type not in NUMBER_TYPES or catalog.is_catalog_source(source.id):
         return []
-    if sum((await overview.by_kind(database)).values()) > _FEW or not _is_name(fact.name):
+    if sum((await facets.count_by_kind(database)).values()) > _FEW or not _is_name(fact.name):
         return []
     parts = [("Catalog", CatalogPart(), fact_across.path_of(source.id, fact.name))]
     if owner:
         path = _owner_path(source.id, fact.name, owner)
-        team = await affiliation.groups_below(database, owner)
+        team = await related_entities.list_groups_below(database, owner)
         parts.insert(0, ("Team", CatalogPart(owners=team), path))
     rows: list[Median] = []
     for title, part, path in parts:

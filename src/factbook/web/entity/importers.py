@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, Self
 
 from factbook.audit import trail
 from factbook.auth.permissions import AUDIT_READ, CATALOG_READ, SET_WRITE, SOURCE_WRITE
-from factbook.catalog.store.apply import Actor
+from factbook.catalog.store.stored_sets import Actor
 from factbook.clock import DAY
 from factbook.errors import ConflictError, FactbookError, InvalidItemsError, NotFoundError, no_such
 from factbook.http import audit

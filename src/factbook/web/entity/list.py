@@ -9,11 +9,11 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
-from factbook.catalog.store import browse, by_ref, filter_choices, overview, totals
-from factbook.catalog.store.broken_references import BrokenEntity
+from factbook.catalog.store import browse, entity_query, facets, stored_entities
 from factbook.catalog.store.browse import EntityRow, Filter, Order
-from factbook.catalog.store.filter_choices import FilterChoice
-from factbook.catalog.store.sort_order import Place
+from factbook.catalog.store.entity_query import Place
+from factbook.catalog.store.facets import FilterChoice
+from factbook.catalog.store.related_entities import BrokenEntity
 from factbook.checks.definitions.scorecard import NO_LEVEL_TITLE
 from factbook.checks.results import level_store
 from factbook.checks.results.grader import decode_level
@@ -131,7 +131,7 @@ async def column_values(
     sources = sorted({one.source.id for one in facts if one.bit is None})
     latest = await store.list_latest_of_entities(database, sources, ids)
     has_bits, has_levels = any(one.bit for one in facts), len(facts) < len(columns)
-    bits = await by_ref.compliance_of_ids(database, ids) if has_bits else {}
+    bits = await stored_entities.read_compliance(database, ids) if has_bits else {}
     levels = await level_store.read_levels_of(database, ids) if has_levels else {}
     found: list[list[ColumnValue]] = await offloaded(_values, columns, rows, latest, bits, levels)
     return found
@@ -243,7 +243,7 @@ async def _lines(
     yield csv_lines.line(
         [*entity_rows.EXPORTED, *(_BROKEN if asked.broken else ()), *_titles(columns)]
     ).encode()
-    async for rows in browse.stream(database, wanted):
+    async for rows in browse.stream_browsed(database, wanted):
         values = await column_values(database, columns, rows)
         broken = await catalog_query.broken(database, asked, rows)
         yield await offloaded(_portion, rows, columns, values, broken)
@@ -321,7 +321,9 @@ async def show(visit: PageContext) -> Reply:
     wanted, hints = await catalog_query.of(visit, asked, cards)
     columns, unknown = await chosen_columns(visit, asked.column, cards)
     exact = asked.count == EXACT
-    listed = browse.find(database, wanted, order, _ITEMS, place, backward=backward, exact=exact)
+    listed = browse.browse_entities(
+        database, wanted, order, _ITEMS, place, backward=backward, exact=exact
+    )
     found, choices = await asyncio.gather(listed, _choices(visit))
     values = await column_values(database, columns, found.page.items)
     before, after = _beside(found.page.places, order, found.page.before, found.page.after)
@@ -338,7 +340,7 @@ async def show(visit: PageContext) -> Reply:
         most_columns=MOST_COLUMNS,
         row_kinds=sorted({row.kind for row in rows}),
         found=found,
-        bound=totals.BOUND,
+        bound=entity_query.COUNT_BOUND,
         exactly=asked.address(count=EXACT),
         hints=[*hints, *unknown],
         export=asked.address(EXPORT),
@@ -392,7 +394,7 @@ def _decoded(text: str, order: Order) -> Place:
         found: list[str | int] = msgspec.json.decode(content, type=list[str | int])
     except (ValueError, msgspec.MsgspecError):
         raise _wrong() from None
-    if found[:1] != [order] or not browse.is_place(found[1:], order):
+    if found[:1] != [order] or not browse.is_browse_place(found[1:], order):
         raise _wrong()
     return tuple(found[1:])
 
@@ -408,20 +410,22 @@ async def _choices(visit: PageContext) -> ListChoices:
     if visit.request.header(b"sec-fetch-dest") == "empty":
         return ListChoices(is_asked=False)
     database = visit.state.database
-    return await overview.kept(database, visit.now, "choices", partial(_read_choices, database))
+    return await facets.remember_count(
+        database, visit.now, "choices", partial(_read_choices, database)
+    )
 
 
 async def _read_choices(database: Database) -> ListChoices:
     counted = asyncio.gather(
-        filter_choices.namespaces(database, _MOST_CHOICES),
-        filter_choices.owners(database, _MOST_CHOICES),
-        filter_choices.tags(database, _MOST_CHOICES),
-        filter_choices.sets(database, _MOST_CHOICES),
+        facets.list_namespace_choices(database, _MOST_CHOICES),
+        facets.list_owner_choices(database, _MOST_CHOICES),
+        facets.list_tag_choices(database, _MOST_CHOICES),
+        facets.list_set_choices(database, _MOST_CHOICES),
     )
     plain = asyncio.gather(
-        filter_choices.values_from(database, "spec.type", "", _MOST_CHOICES),
-        filter_choices.values_from(database, "spec.lifecycle", "", _MOST_CHOICES),
-        filter_choices.systems_named(database, "", _MOST_CHOICES),
+        facets.list_value_choices(database, "spec.type", "", _MOST_CHOICES),
+        facets.list_value_choices(database, "spec.lifecycle", "", _MOST_CHOICES),
+        facets.find_system_choices(database, "", _MOST_CHOICES),
     )
     return ListChoices(*await counted, *await plain)
 

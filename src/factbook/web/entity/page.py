@@ -12,8 +12,8 @@ from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
 from factbook.catalog import url
 from factbook.catalog.kinds import RELATIONS
 from factbook.catalog.ref import EntityRef
-from factbook.catalog.store import by_ref, filter_choices
-from factbook.catalog.store.by_ref import DisplayName, EntityDetail
+from factbook.catalog.store import facets, stored_entities
+from factbook.catalog.store.stored_entities import DisplayName, EntityDetail
 from factbook.datasources.custom import yaml_text
 from factbook.errors import InputError, UnsupportedError
 from factbook.facts import store
@@ -480,7 +480,7 @@ async def relation_groups(
     """
     chosen = await offloaded(_chosen, relations)
     refs = sorted({each.target_ref for each in chosen})
-    names = await by_ref.display_names(database, refs)
+    names = await stored_entities.read_display_names(database, refs)
     if len(chosen) < len(relations):
         names = {ref: DisplayName(name_of(ref), name_of(ref)) for ref in names}
     counts = {type_: count for type_, _, count in relation_types(relations)}
@@ -514,7 +514,7 @@ async def listed(
 ) -> list[tuple[str, RelatedEntity]]:
     """(caption, entity) of some relations."""
     refs = list(dict.fromkeys(relation.target_ref for relation in relations))
-    names = await by_ref.display_names(database, refs)
+    names = await stored_entities.read_display_names(database, refs)
     return [(caption(one.type), entity(one.target_ref, names)) for one in relations]
 
 
@@ -608,7 +608,11 @@ async def _find(visit: PageContext) -> EntityView | Reply:
     parts = [visit.request.parameter(part) for part in ("kind", "namespace", "name")]
     ref = EntityRef.of(*parts)
     # No entity has the character NUL, and PostgreSQL takes no text that does.
-    shown = None if "\0" in str(ref) else await by_ref.entity_detail(visit.state.database, str(ref))
+    shown = (
+        None
+        if "\0" in str(ref)
+        else await stored_entities.read_entity_detail(visit.state.database, str(ref))
+    )
     if shown is None:
         return await _missing(visit, ref)
     subject: EntityView = await offloaded(_decoded, shown)
@@ -732,9 +736,9 @@ async def _missing(visit: PageContext, ref: EntityRef) -> Reply:
     near, is_owner = list[str](), False
     if all(part.isprintable() for part in ref):
         database = visit.state.database
-        is_owner = await filter_choices.is_target(database, "ownedBy", str(ref))
-        near = await by_ref.same_name(database, ref.name, _NEAR)
-        similar = await by_ref.similar(database, ref.kind, ref.name, _NEAR)
+        is_owner = await facets.is_relation_target(database, "ownedBy", str(ref))
+        near = await stored_entities.find_refs_with_name(database, ref.name, _NEAR)
+        similar = await stored_entities.find_similar_refs(database, ref.kind, ref.name, _NEAR)
         near += [one for one in similar if one not in near]
     return visit.page(
         "entity-missing.html",

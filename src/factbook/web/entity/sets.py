@@ -7,13 +7,12 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from factbook.auth.permissions import CATALOG_READ, SET_WRITE, SOURCE_READ
-from factbook.catalog.store import by_ref, changes, owned_set, stored_sets
-from factbook.catalog.store.apply import Actor
-from factbook.catalog.store.by_ref import EntityRevision
-from factbook.catalog.store.changes import CHANGE_KINDS, ChangeFilter
+from factbook.catalog.store import revisions as set_history
+from factbook.catalog.store import stored_entities, stored_sets
 from factbook.catalog.store.diff import Guards
-from factbook.catalog.store.owned_set import OwnedSet
-from factbook.catalog.store.stored_sets import StoredSet
+from factbook.catalog.store.revisions import CHANGE_KINDS, ChangeFilter
+from factbook.catalog.store.stored_entities import EntityRevision
+from factbook.catalog.store.stored_sets import Actor, OwnedSet, StoredSet
 from factbook.errors import ConflictError, InputError, NotFoundError, PreconditionFailedError
 from factbook.http import audit
 from factbook.http.requests import Reply, offloaded
@@ -34,8 +33,8 @@ _LONGEST_NUMBER = 9
 
 async def listed(visit: PageContext) -> Reply:
     """Page of every set, and emptied ones that can be restored."""
-    found = await stored_sets.summaries(visit.state.database)
-    emptied = await stored_sets.emptied(visit.state.database, _EMPTIED)
+    found = await stored_sets.list_sets(visit.state.database)
+    emptied = await stored_sets.list_emptied_sets(visit.state.database, _EMPTIED)
     actors_of = [each.updated_by for each in found] + [each.updated_by for each in emptied]
     return visit.page(
         "sets.html",
@@ -52,7 +51,7 @@ async def items(visit: PageContext) -> Reply:
     found, after = await _set(visit), _number(visit.query("after", "-1"), least=-1)
     page = None
     if found.item_count:
-        page = await stored_sets.page(visit.state.database, found.id, _ITEMS, after)
+        page = await stored_sets.page_content(visit.state.database, found.id, _ITEMS, after)
     shown = page.items if page else []
     more = None if page is None or page.more is None else f"{_path(found.id)}?after={page.more}"
     return visit.page(
@@ -69,7 +68,7 @@ async def items(visit: PageContext) -> Reply:
 async def revisions(visit: PageContext) -> Reply:
     """Page of a set's pushes, newest first."""
     found = await _set(visit)
-    listed = await stored_sets.set_revisions(visit.state.database, found.id)
+    listed = await stored_sets.list_set_revisions(visit.state.database, found.id)
     made_by = (each.created_by for each in listed)
     return visit.page(
         "set-revisions.html",
@@ -84,7 +83,9 @@ async def revision(visit: PageContext, status: int = 200, problem: str | None = 
     """Page with the difference of one revision."""
     found, number = await _set(visit), _revision_number(visit)
     wanted, after = _wanted_changes(visit), visit.query("after")
-    page = await changes.page(visit.state.database, found.id, number, after, _CHANGES, wanted)
+    page = await set_history.page_changes(
+        visit.state.database, found.id, number, after, _CHANGES, wanted
+    )
     path = f"{_path(found.id)}/revisions/{number}"
     asked = {name: text for name, text in (("change", wanted.kind), ("q", wanted.text)) if text}
     differences = await offloaded(
@@ -118,7 +119,7 @@ async def restore(visit: PageContext) -> Reply:
     if visit.own_only:
         owned = OwnedSet(found.id, visit.person.ref, state.trust, takes=takes)
     try:
-        _, outcome = await stored_sets.restore(
+        _, outcome = await stored_sets.restore_revision(
             state.database,
             found.id,
             number,
@@ -140,7 +141,9 @@ async def restore(visit: PageContext) -> Reply:
 async def _may_restore(visit: PageContext, name: str) -> bool:
     if not visit.may_own(SET_WRITE):
         return visit.may(SET_WRITE)
-    return await owned_set.is_own(visit.state.database, name, visit.person.ref, visit.state.trust)
+    return await stored_sets.is_owned_set(
+        visit.state.database, name, visit.person.ref, visit.state.trust
+    )
 
 
 async def push(visit: PageContext) -> Reply:
@@ -170,7 +173,7 @@ def _counted(changes: dict[str, int]) -> str:
 
 
 async def _set(visit: PageContext) -> StoredSet:
-    return await stored_sets.summary(visit.state.database, visit.request.parameter("set_id"))
+    return await stored_sets.read_set(visit.state.database, visit.request.parameter("set_id"))
 
 
 def _revision_number(visit: PageContext) -> int:
@@ -233,7 +236,7 @@ async def latest(database: Database, found: EntityView, most: int) -> list[Shown
     """The last changes of an entity; none of one outside any set."""
     if found.shown.set is None:
         return []
-    rows = await by_ref.revisions(database, found.shown.set, found.ref, most)
+    rows = await stored_entities.list_entity_revisions(database, found.shown.set, found.ref, most)
     changes: list[ShownRevision] = await offloaded(_shown, found.shown.set, rows)
     return changes
 

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from factbook.catalog.store import hierarchy
+from factbook.catalog.store import related_entities
 from factbook.checks.definitions import scorecard
 from factbook.checks.definitions.definition_versions import scorecard_store
 from factbook.checks.definitions.scorecard import NO_LEVEL_WORD, Scorecard
@@ -105,7 +105,7 @@ async def of_entity(database: Database, ref: str, now: int) -> TeamStanding | No
 async def _of_group(
     database: Database, given: Sequence[ScorecardInEffect], group: str, now: int
 ) -> TeamStanding:
-    tree = GroupHierarchy(await hierarchy.group_parents(database))
+    tree = GroupHierarchy(await related_entities.read_group_parents(database))
     below = sorted(tree.children.get(group, set()))
     rows: dict[str, list[tuple[int, int, str]]] = {child: [] for child in below[:_BELOW]}
     cards = []
@@ -139,7 +139,7 @@ async def _tally(database: Database, one: ScorecardInEffect, ref: str) -> LevelT
     """The sum over a system or a domain."""
     own = await level_store.count_levels_by_system(database, one.slot)
     if ref.startswith("domain:"):
-        own = grader.roll_up_domains(own, await hierarchy.system_domains(database))
+        own = grader.roll_up_domains(own, await related_entities.read_system_domains(database))
     return own.get(ref, NO_TALLY)
 
 

@@ -91,7 +91,7 @@ def short_owner(ref: str) -> str:
 def reference(text: str, kind: str | None, namespace: str) -> str | None:
     """Canonical reference that a text means, with these defaults; None if it is none."""
     try:
-        return str(refs.parse(text, kind=kind, namespace=namespace)) if text else None
+        return str(refs.parse_ref(text, kind=kind, namespace=namespace)) if text else None
     except InputError:
         return None
 

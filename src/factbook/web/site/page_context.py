@@ -27,7 +27,7 @@ from factbook.auth.permissions import (
     suffices_when_owned,
 )
 from factbook.auth.sessions import Session
-from factbook.catalog.store import by_ref
+from factbook.catalog.store import stored_entities
 from factbook.clock import MINUTE, SECOND
 from factbook.errors import InputError, NotAllowedError, UnsupportedMediaTypeError
 from factbook.http import urls
@@ -296,7 +296,9 @@ class PageContext:
 
     async def known(self, refs: Iterable[str]) -> frozenset[str]:
         """References among these that are entities; people often have none."""
-        return frozenset(await by_ref.display_names(self.state.database, list(dict.fromkeys(refs))))
+        return frozenset(
+            await stored_entities.read_display_names(self.state.database, list(dict.fromkeys(refs)))
+        )
 
     def require(self, *permissions: str) -> None:
         """Raise NotAllowedError naming the missing permissions."""
