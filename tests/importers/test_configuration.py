@@ -132,10 +132,9 @@ def test_a_folder_and_one_line_outside_it_are_a_kind(tmp_path: Path) -> None:
     folder = package / "importers" / "acme"
     folder.mkdir()
     (folder / "__init__.py").write_text(FOLDER)
-    kinds = package / "importers" / "kinds.py"
-    text = kinds.read_text()
-    assert text.endswith(")\n")
-    kinds.write_text(text[:-2] + ROW + ")\n")
+    kinds = package / "importers" / "registry.py"
+    before, head, rows = kinds.read_text().partition("KINDS: Final = (\n")
+    kinds.write_text(f"{before}{head}{ROW}{rows}")
     done = subprocess.run(
         [sys.executable, "-c", USE],
         cwd=tmp_path,
