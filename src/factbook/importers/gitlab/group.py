@@ -80,7 +80,7 @@ class GitlabImportOptions(CodeHostImportOptions, frozen=True, kw_only=True):
     groups: Annotated[
         tuple[str, ...],
         about(
-            "Groups to import, run_for_each with its subgroups. Empty: those of the integration."
+            "Groups to import, each with its subgroups. Empty: those of the integration."
         ),
     ] = ()
 

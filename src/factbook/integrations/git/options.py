@@ -48,9 +48,9 @@ class GitOptions(InstanceOptions, frozen=True, kw_only=True):
         list[str],
         about("Beginnings of paths to read, in whole parts: `acme`, `acme/apps`. Empty: all."),
     ] = msgspec.field(default_factory=list)
-    seconds: Annotated[int, about("Longest time for one cut_repository_path, at most 240.")] = 120
-    megabytes: Annotated[int, about("Largest download of one cut_repository_path, in MiB.")] = 100
-    most_files: Annotated[int, about("Most files of one cut_repository_path.")] = 200_000
+    seconds: Annotated[int, about("Longest time for one repository, at most 240.")] = 120
+    megabytes: Annotated[int, about("Largest download of one repository, in MiB.")] = 100
+    most_files: Annotated[int, about("Most files of one repository.")] = 200_000
 
     @property
     def url(self) -> str:

@@ -24,12 +24,12 @@ class GiteaOptions(CodeHostOptions, frozen=True, kw_only=True):
 
     host: Annotated[
         str,
-        about("Needed. Host that people and get_annotations name, with its port if it has one."),
+        about("Needed. Host that people and annotations name, with its port if it has one."),
     ] = ""
     api_url: Annotated[str, about("Address of the interface. Empty: `https://<host>/api/v1`.")] = ""
     token: Annotated[str, about("Secret. Needed. An access token.")] = ""
     organizations: Annotated[
-        list[str], about("Owners to ask for. Empty: every owner that get_annotations name.")
+        list[str], about("Owners to ask for. Empty: every owner that annotations name.")
     ] = msgspec.field(default_factory=list)
 
     @property

@@ -39,7 +39,7 @@ class GithubOptions(CodeHostOptions, frozen=True, kw_only=True):
         r"[a-z0-9][a-z0-9_-]{0,98}/[a-z0-9._-]{1,100}", re.ASCII
     )
 
-    host: Annotated[str, about("Host that people and get_annotations name.")] = GITHUB
+    host: Annotated[str, about("Host that people and annotations name.")] = GITHUB
     api_url: Annotated[
         str,
         about(
@@ -62,7 +62,7 @@ class GithubOptions(CodeHostOptions, frozen=True, kw_only=True):
     installation_id: Annotated[str, about("Id of the app's installation.")] = ""
     private_key: Annotated[str, about("Secret. The app's private key, in PEM.")] = ""
     organizations: Annotated[
-        list[str], about("Owners to ask for. Empty: every owner that get_annotations name.")
+        list[str], about("Owners to ask for. Empty: every owner that annotations name.")
     ] = msgspec.field(default_factory=list)
     exclude_bots: Annotated[bool, about("Leave pull requests of bots out of merge times.")] = False
 

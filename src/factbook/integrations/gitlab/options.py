@@ -37,7 +37,7 @@ class GitlabOptions(CodeHostOptions, frozen=True, kw_only=True):
     PATTERN: ClassVar[re.Pattern[str]] = re.compile(rf"{_PART}(?:/{_PART}){{1,20}}", re.ASCII)
     KEEPS_CASE: ClassVar[bool] = True
 
-    host: Annotated[str, about("Host that people and get_annotations name.")] = GITLAB
+    host: Annotated[str, about("Host that people and annotations name.")] = GITLAB
     api_url: Annotated[
         str,
         about(
@@ -49,7 +49,7 @@ class GitlabOptions(CodeHostOptions, frozen=True, kw_only=True):
         str, about("Secret. A personal, group or project access token with `read_api`.")
     ] = ""
     groups: Annotated[
-        list[str], about("Top-level groups to ask for. Empty: every one that get_annotations name.")
+        list[str], about("Top-level groups to ask for. Empty: every one that annotations name.")
     ] = msgspec.field(default_factory=list)
     exclude_bots: Annotated[bool, about("Leave merge requests of bots out of merge times.")] = False
 

@@ -54,7 +54,7 @@ class PrometheusOptions(InstanceOptions, frozen=True, kw_only=True):
     team_label: Annotated[str, about("Label that names the team of an alerting rule.")] = "team"
     up_metric: Annotated[
         str,
-        about("Metric that is 1 while a find_prometheus_target of the service is up, otherwise 0."),
+        about("Metric that is 1 while a target of the service is up, otherwise 0."),
     ] = "up"
     resolution: Annotated[
         int,
