@@ -250,7 +250,7 @@ SYSTEM: Final[dict[str, tuple[str, ...]]] = {
         "tests/system/test_secrets.py",
         "tests/system/test_webhook_crash.py",
     ),
-    "src/factbook/outbound/git/": _GIT,
+    "src/factbook/outbound/git.py": _GIT,
     "src/factbook/text_files.py": (
         *_CATALOG,
         "tests/contracts/test_catalog_files.py",
