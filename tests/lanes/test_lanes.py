@@ -122,7 +122,7 @@ def test_a_path_runs_the_system_tests_that_depend_on_it(system_tests: SystemTest
         for path in (
             "CHANGELOG.md",
             "docs/decisions/index.md",
-            "src/factbook/outbound/git/a_new_file.py",
+            "src/factbook/outbound/git.py",
             "tests/catalog/test_a_new_file.py",
             "tests/system/alerts.py",
             "tests/system/noon.py",
@@ -133,7 +133,7 @@ def test_a_path_runs_the_system_tests_that_depend_on_it(system_tests: SystemTest
     assert chosen == {
         "CHANGELOG.md": [],
         "docs/decisions/index.md": [],
-        "src/factbook/outbound/git/a_new_file.py": [
+        "src/factbook/outbound/git.py": [
             "tests/system/test_collecting_git.py",
             "tests/system/test_git_garbage.py",
         ],
