@@ -41,7 +41,7 @@ _READING = frozenset({CATALOG_READ, SOURCE_READ, CHECK_READ, EVENTS_READ, AUDIT_
 
 
 async def authenticate_token(request: Request, state: State) -> Grant:
-    """The token that the request carries, one that was made here by hand; see `authenticated`."""
+    """The request's token, which a person made here; see `authenticate_with`."""
     return await authenticate_with(request, state, verify_token)
 
 

@@ -331,7 +331,7 @@ def _hash_secret(value: str, state: State) -> str:
 
 
 async def authenticate_at_mcp(request: Request, state: State) -> Grant:
-    """The token that the request carries; raises as `api.authentication.authenticate` does."""
+    """The token that the request carries; raises as `api.endpoint.authenticate_with` does."""
     if state.oauth.enabled:
         server = urls.own_address(request, state.settings)
         request.resource_metadata = f"{server}{protocol.RESOURCE_METADATA_PATH}"

@@ -1,7 +1,8 @@
 """Groups of a person, and the sets that are believed when a membership gives a right.
 
 Anybody who can push one set, or commit to one imported repository, can write that somebody is a
-member of a group. Such a membership shows in the catalog and gives no right.
+member of a group. Such a membership shows in the catalog and gives no right. Rights come from
+`list_groups`, `lock_groups` and `read_groups` alone, which leave it out.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -83,7 +83,7 @@ class ReadDocument(NamedTuple):
 
 
 def read_check_files(places: Sequence[str]) -> list[ReadDocument]:
-    """The documents in files and directories; raises the errors of `definition_files.read`."""
+    """The documents in files and directories; raises as `definitions.read_definitions` does."""
     return definitions.read_definitions(
         places, "a check, scorecard or exemption", _parse_check_file
     )

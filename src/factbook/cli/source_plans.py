@@ -76,7 +76,7 @@ class SourceFile(NamedTuple):
 
 
 def read_source_files(places: Sequence[str]) -> list[SourceFile]:
-    """The definitions in files and directories; raises the errors of `definition_files.read`."""
+    """The definitions in files and directories; raises as `definitions.read_definitions` does."""
     return definitions.read_definitions(places, "a definition of a source", _parse_source_file)
 
 

@@ -441,7 +441,7 @@ def report_end(ended: EndedRun, tracer: Tracer) -> None:
 
 
 class Collector:
-    """The loop that does the runs of these integrations; of all processes, one at a time has it."""
+    """The loop that collects from these integrations, in the process that leads."""
 
     # A lane goes on for so many seconds while others may be waiting for its slot.
     TURN: ClassVar = 1.0

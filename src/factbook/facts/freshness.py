@@ -14,6 +14,7 @@ from factbook.scheduling.schedule import find_next_start
 from factbook.storage import Database
 
 State = Literal["new", "up", "partial", "late", "down", "draft"]
+# Every state, with its meaning.
 SOURCE_STATES: Final[dict[State, str]] = {
     "new": "nothing was brought yet",
     "up": "the last run brought everything that was asked for",
@@ -30,9 +31,6 @@ SILENT_AFTER: Final = 7 * DAY
 _LIFETIME_WITHOUT_CADENCE = 3 * DAY
 _NO_FACTS: Mapping[str, Any] = {}
 _NO_NAMES: frozenset[str] = frozenset()
-
-
-"""Every state, with its meaning."""
 
 
 class Condition(NamedTuple):

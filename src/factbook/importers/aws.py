@@ -221,7 +221,7 @@ class Scope(NamedTuple):
 
 
 class AwsRequest(NamedTuple):
-    """Request to sign; `query` is as `canonical_query` gives it."""
+    """Request to sign; `query` is as `make_canonical_query` gives it."""
 
     method: str
     url: str

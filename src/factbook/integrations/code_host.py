@@ -282,7 +282,7 @@ def make_code_host_groups(
 ) -> dict[str, Leaves | Missing]:
     """The groups of the shapes that code hosts fill, each a reason or its leaves.
 
-    `merging` are the figures of `merge_times`, `paths` those of all files.
+    `merging` are the figures of `make_merge_figures`, `paths` those of all files.
     """
     enabled = protection if isinstance(protection, Missing) else protection["enabled"]
     return {

@@ -642,8 +642,8 @@ def restore_backup(
 ) -> tuple[Restored, bool]:
     """Restore a backup; returns the result, and whether the key in force is the backup's.
 
-    That counts as true where the backup says nothing of its key. Raises what `restoration.restore`
-    does.
+    That counts as true where the backup says nothing of its key. Raises the errors of
+    `replace_database`.
     """
     database = _sqlite_file(settings)
     done = replace_database(

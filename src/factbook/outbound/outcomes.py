@@ -39,7 +39,7 @@ class Outcome(Enum):
 class Meaning(NamedTuple):
     """Consequences of an outcome for a missing value.
 
-    `reason` is one of `facts.reasons`. `passing`: the vendor said nothing about the value, so the
+    `reason` is one of `facts.schema`. `passing`: the vendor said nothing about the value, so the
     last one is kept for a while; otherwise the value is unknown at once. `retried`: another call in
     the same run may obtain it.
     """

@@ -99,7 +99,7 @@ def _advance_clock(
 def decide_retention_clock(
     now: int, trusted_at: int, last: int | None, *, agrees: bool
 ) -> tuple[int, RetentionClock]:
-    """The result of `advance` for these times; `agrees`: another machine has the time `now`."""
+    """The times to store, and the clock; `agrees`: another machine has the time `now`."""
     if agrees:
         return now, RetentionClock(now)
     if now > trusted_at + LARGEST_LEAP:

@@ -21,7 +21,7 @@ _PRECEDING_SIGNS: Final[dict[Role, str]] = {
 
 
 class Claim(NamedTuple):
-    """A claim on a row, in the order of the values of `MINE`; a later claim is another one."""
+    """A claim on a row, in the order of the values of `CLAIMED`; a later claim is another one."""
 
     holder: str
     held_until: int
@@ -32,7 +32,7 @@ CLAIMED: Final = "holder = ? AND held_until = ?"
 
 
 def free_lease_condition(table: str) -> str:
-    """SQL for the rows of a table that anybody may claim; its values are those of `lapsed`."""
+    """SQL for rows of a table that are free to claim; its values are those of `lapse_bounds`."""
     return f"({table}.held_until <= ? OR {table}.held_until > ?)"
 
 
@@ -51,7 +51,7 @@ async def claim_lease(database: Database, name: str, holder: str, now: int, dura
 
 
 def take_lease(transaction: Transaction, name: str, holder: str, now: int, duration: int) -> bool:
-    """The same in a transaction."""
+    """Take the lease in a transaction; true if `holder` now has it, as in `claim_lease`."""
     values = (name, *Claim(holder, now + duration), *lapse_bounds(now, duration))
     return transaction.run(_CLAIM_LEASE, values) == 1
 

@@ -1,8 +1,8 @@
 """Durable run queue: pending work is rows, deleted in the transaction that stores the result.
 
-A run has batches, each in a queue. Whoever deletes the row of a batch stores its result: `finish`
-is called in that transaction, and fails if somebody else was first. So nothing is stored twice,
-whoever works on a batch. Which process does is not decided here (`leadership`).
+A run has batches, each in a queue. Whoever deletes the row of a batch stores its result:
+`finish_batch` is called in that transaction, and fails if somebody else was first. So nothing is
+stored twice, whoever works on a batch. `scheduling.lease` decides which process does.
 
 The content of a batch is opaque here. Times are milliseconds since the epoch.
 """

@@ -48,9 +48,6 @@ _INVALID_CURSOR: Final = (
 )
 # Between the two places of a cursor.
 _APART = "~"
-
-
-"""The data source id under which changes of the catalog are reported."""
 _OTHERS: Final = frozenset(name.partition(".")[2] for name in _OF_OTHERS)
 
 

@@ -50,7 +50,7 @@ OwnerGroup = (
 )
 States = (
     Annotated[
-        # `states_checked` says more than a decoder would.
+        # `require_states` says more than a decoder would.
         list[Annotated[str, Meta(extra_json_schema={"enum": list(state.WORDS)})]],
         describe_argument(
             f"States to return, of {', '.join(state.WORDS)}; see the description when left out.",

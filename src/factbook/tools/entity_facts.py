@@ -125,7 +125,7 @@ def render_facts_end(
 ) -> str:
     """The members after the reference as JSON text.
 
-    Facts, their time, `stale_members` of them, and reasons for missing ones.
+    Facts, their time, `build_stale_members` of them, and reasons for missing ones.
     """
     timestamp = "" if time is None else f',"timestamp":"{iso(time)}"'
     old = f",{encode_result(stale)[1:-1]}" if stale else ""

@@ -1,6 +1,6 @@
 """Selection of entities: searches and conditions in arguments, and the entities that match.
 
-Conditions are those of checks (`checks.rules.condition`), with their three values. One without a
+Conditions are those of checks (`checks.rules.language`), with their three values. One without a
 source takes the first source that knows its fact, as in the metric tools. Text is compared in any
 case unless `caseSensitive` is true. Entities are evaluated in the order of references, a portion at
 a time.

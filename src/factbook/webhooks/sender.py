@@ -8,7 +8,6 @@ they return to the queue.
 import asyncio
 import hmac
 import secrets
-import secrets as chance
 import time
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
@@ -56,7 +55,7 @@ LONGEST_URL: Final = 2_000
 PREFIX = "whsec_"
 _SECRET_BYTES = 32
 
-# Longer than a round of messages takes (webhooks/sender.py).
+# Longer than a round of messages takes.
 CLAIM_DURATION: Final = 40 * SECOND
 # Messages that wait for another try; with so many no new ones are begun.
 WINDOW: Final = 100
@@ -480,7 +479,7 @@ class CreatedWebhook(NamedTuple):
 
     def __repr__(self) -> str:
         """Representation without the secrets."""
-        return f"Made(webhook={self.webhook!r})"
+        return f"CreatedWebhook(webhook={self.webhook!r})"
 
 
 class DeliveryResult(NamedTuple):
@@ -507,7 +506,7 @@ async def create_webhook(
     Raises InputError for an address that may not be called, ConflictError.
     """
     await post.check(url)
-    id_, target = chance.token_hex(8), WebhookTarget(url, generate_secret())
+    id_, target = secrets.token_hex(8), WebhookTarget(url, generate_secret())
     hook = StoredWebhook(
         id_, store.mask_address(url), tuple(dict.fromkeys(types)), now, actor, *(None,) * 4, 0, 0
     )
@@ -548,7 +547,7 @@ async def send_test_message(
             "This webhook was sealed under another token_key. Make it again."
         ) from None
     text = encode_message(TEST_TYPE, now, {"webhook": id_})
-    message = WebhookMessage(f"test-{chance.token_hex(8)}", TEST_TYPE, text, now, 0)
+    message = WebhookMessage(f"test-{secrets.token_hex(8)}", TEST_TYPE, text, now, 0)
     started = time.perf_counter()
     reply = await send_message(post, target, message, now)
     spent = round((time.perf_counter() - started) * 1000)

@@ -37,7 +37,7 @@ class WebhookTarget(NamedTuple):
 
     def __repr__(self) -> str:
         """Representation without either, as both are secret."""
-        return "Target(…)"
+        return "WebhookTarget(…)"
 
 
 class Sealed(NamedTuple):

@@ -333,7 +333,7 @@ class BrowseResult(NamedTuple):
     """A page, and the numbers of entities of each kind under the rest of the filter.
 
     Where `bounded`, they are not counted: `kinds` are those of the catalog, and `total`, the number
-    under the whole filter, may be `totals.MORE`.
+    under the whole filter, may be `MORE_THAN_BOUND`.
     """
 
     page: ResultPage[EntityRow]
@@ -359,7 +359,7 @@ async def browse_entities(
 ) -> BrowseResult:
     """Up to `limit` entities after a position, or with `backward` before it.
 
-    Unless `exact`, numbers of a filter that more than `totals.BOUND` entities meet are not counted.
+    Unless `exact`, numbers of a filter that more than `COUNT_BOUND` entities meet are not counted.
     """
     query = replace(_ORDERS[order], limit=limit, after=place, backward=backward)
     kinds = await facets.count_kinds(database)
@@ -389,7 +389,7 @@ async def browse_entities(
 async def _count_entities(database: Database, condition: AllOf, *, exact: bool) -> Condition | None:
     """The condition, with what few entities meet looked up.
 
-    None if it is known that more than `totals.BOUND` meet it, unless the number is to be `exact`.
+    None if it is known that more than `COUNT_BOUND` meet it, unless the number is to be `exact`.
     """
     looked_up = await look_up_text(database, condition)
     if exact:

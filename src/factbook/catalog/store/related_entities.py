@@ -64,7 +64,7 @@ class BelongingEntity(NamedTuple):
 
 
 class BelongingPage(NamedTuple):
-    """Entities by reference; `total` counts those of all pages, up to `totals.MORE`."""
+    """Entities by reference; `total` counts those of all pages, up to `MORE_THAN_BOUND`."""
 
     entities: list[BelongingEntity]
     total: int
@@ -98,7 +98,7 @@ async def page_belonging(
 
 
 async def _count_belonging(database: Database, about: Belonging) -> int:
-    """The number of entities, counted up to `totals.MORE`."""
+    """The number of entities, counted up to `MORE_THAN_BOUND`."""
     rows = await database.search(
         _COUNTED, (about.type, list(about.targets), entity_query.MORE_THAN_BOUND)
     )

@@ -1,5 +1,10 @@
 """The push interface: replace a set, change one entity, restore a revision, and read sets.
 
+A push is one plan, one transaction, and every derived table updated. Rows that other writes may
+change at the same time are changed last, under the locks of catalog/store/locks.py. A write that
+names an owner and one that adds or removes it wait for each other: the second sees what the first
+committed.
+
 Functions that write accept `write`, which runs a function in a transaction and defaults to the
 database's own.
 """

@@ -69,7 +69,7 @@ async def page(
 async def page_and_total(
     database: Database, condition: Condition, limit: int, after: str | None
 ) -> tuple[ResultPage[Summary], int]:
-    """The same with the number of all that meet the condition, up to `totals.MORE`."""
+    """The same with the number of all that meet the condition, up to `MORE_THAN_BOUND`."""
     query = Query(condition=condition, limit=limit, after=[after] if after else None)
     if not query.is_quick and await entity_query.rewrite_frequent(database, condition) is None:
         found, counted = await entity_query.query_page_and_kinds(

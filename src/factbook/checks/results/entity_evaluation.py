@@ -352,7 +352,7 @@ def evaluate_selection(
             continue
         if is_pending:
             entity.states = pending
-        # As in `outcome`, which would be one call more for each of very many.
+        # Inline: a function would be one call more for each of very many.
         try:
             if (rule := compiled.rule) is not None:
                 state, later = rule(entity, now), None

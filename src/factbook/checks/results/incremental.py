@@ -120,7 +120,7 @@ class Task(NamedTuple):
 
     `reads` brings the entities; if it is None, their documents are as they were, but for new ones.
     `has_dues` if the selection has every check whose state changes with time. `fills` if nothing
-    but the slot of a pending check is to change, as `slot_fill` does it.
+    but the slot of a pending check is to change, as `fill_slot` does it.
     """
 
     selection: CheckSelection

@@ -79,9 +79,7 @@ class GitlabImportOptions(CodeHostImportOptions, frozen=True, kw_only=True):
 
     groups: Annotated[
         tuple[str, ...],
-        about(
-            "Groups to import, each with its subgroups. Empty: those of the integration."
-        ),
+        about("Groups to import, each with its subgroups. Empty: those of the integration."),
     ] = ()
 
 
