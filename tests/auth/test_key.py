@@ -86,7 +86,7 @@ def test_the_key_file_stands_beside_the_database(tmp_path: Path) -> None:
 def test_processes_that_start_at_the_same_moment_share_one_key(tmp_path: Path) -> None:
     script = (
         "import sys; from pathlib import Path; from factbook.auth import encryption; "
-        "sys.stdin.read(1); print(encryption.key(None, Path(sys.argv[1])).hex())"
+        "sys.stdin.read(1); print(encryption.make_token_key(None, Path(sys.argv[1])).hex())"
     )
     starters = [
         subprocess.Popen(

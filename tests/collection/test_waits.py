@@ -8,8 +8,9 @@ import pytest
 from factbook.cli import collection
 from factbook.cli.collection import Lines
 from factbook.clock import MINUTE, iso
-from factbook.facts import freshness, store
+from factbook.facts import freshness
 from factbook.integrations import SOURCES
+from factbook.operations import collection_commands
 from factbook.operations.collection_commands import SourceStatus
 from factbook.scheduling import runs
 from factbook.scheduling.runs import RunRecord
@@ -43,7 +44,7 @@ async def shown(world: World) -> dict[str, str]:
     status = SourceStatus(source, known, None, now)
     found["factbook sources"] = collection.tabulate_sources([status]).rows[0][1]
     found["factbook sources --json"] = collection.source_json(status)["health"].get("reason")
-    detail = await store.source_detail(database, source, now, failed=False)
+    detail = await collection_commands.read_source_detail(database, source, now, failed=False)
     found["factbook sources show"] = detail.condition.reason
     tool = await service.facts("get-data-source-discovery")
     [told] = [one["health"] for one in tool["dataSources"] if one["id"] == "vendor"]

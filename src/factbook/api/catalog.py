@@ -46,7 +46,7 @@ from factbook.catalog.store.facets import Facet
 from factbook.catalog.store.stored_entities import StoredEntity
 from factbook.catalog.store.stored_sets import Actor
 from factbook.errors import InputError, NotFoundError, UnsupportedError
-from factbook.facts import store
+from factbook.facts.refresh_requests import request_refresh
 from factbook.http import audit
 from factbook.http.context import HandlerContext
 from factbook.http.requests import JsonReply, Reply, Request, decode, reply
@@ -626,6 +626,6 @@ async def refresh_entity(request: Request, state: HandlerContext) -> Reply:
     ref = str(refs.parse_ref(asked.entity_ref))
     actor, now = request.actor, state.clock()
     write = audit.audited_write(request, state, audit.refresh_entry(ref))
-    if not await store.request_refresh(state.database, ref, actor, now, write):
+    if not await request_refresh(state.database, ref, actor, now, write):
         raise await stored_entities.make_unknown_error(state.database, ref)
     return Reply()

@@ -26,8 +26,7 @@ from factbook.clock import Clock, iso_or_none
 
 if TYPE_CHECKING:
     from factbook.collection.lanes import LaneCollector
-    from factbook.facts.store import SourceDetail
-    from factbook.operations.collection_commands import SourceStatus
+    from factbook.operations.collection_commands import SourceDetail, SourceStatus
     from factbook.scheduling.runs import CountedGap, RunRecord
 
 

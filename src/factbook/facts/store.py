@@ -13,7 +13,6 @@ from factbook.errors import UnavailableError
 from factbook.facts import entity_filter, freshness, history
 from factbook.facts.datasource import DataSource
 from factbook.facts.freshness import (
-    Condition,
     Freshness,
     Latest,
     Observation,
@@ -22,9 +21,7 @@ from factbook.facts.freshness import (
 )
 from factbook.facts.history import Before
 from factbook.facts.schema import ANY_FACT, NEVER_COLLECTED, reason_word
-from factbook.scheduling import runs
-from factbook.scheduling.runs import CountedGap, RunRecord
-from factbook.storage import Database, Row, Transaction, Write
+from factbook.storage import Database, Row, Transaction
 
 NO_STALE_FACTS: Final = frozenset[str]()
 # By entity id and source id.
@@ -39,8 +36,6 @@ FAILURES_SCANNED: Final = 5_000
 MOST_COUNTED: Final = 10_000
 # Sources that one statement asks about.
 _SOURCES_AT_ONCE: Final = 100
-MOST_FAILED: Final = 1_000
-_KEPT_FOR_A_WHILE: Final = "nothing new came; older values are kept for a while"
 
 
 class StoredFacts(NamedTuple):
@@ -557,80 +552,6 @@ def _last_written_sql(count: int) -> str:
     return " UNION ALL ".join(_LAST_WRITTEN.format(number) for number in range(count))
 
 
-async def request_refresh(
-    database: Database, ref: str, actor: str, now: int, write: Write | None = None
-) -> bool:
-    """Request the facts of the entity with this reference; False if there is no such entity.
-
-    A repeated request changes nothing while the first is pending. `write` runs a function in a
-    transaction, and defaults to the database's own.
-    """
-
-    def work(transaction: Transaction) -> bool:
-        ids = stored_entities.read_ids_of_refs(transaction, [ref])
-        transaction.many(_REQUEST_REFRESH, [(id_, actor, now) for id_ in ids.values()])
-        return bool(ids)
-
-    return await (write or database.write)(work)
-
-
-async def has_refresh_requests(database: Database) -> bool:
-    """Return true if a request is pending."""
-    return await database.one("SELECT 1 FROM collection_requests LIMIT 1") is not None
-
-
-def take_refresh_requests(transaction: Transaction, limit: int) -> list[int]:
-    """Up to `limit` entity ids with pending requests, oldest first.
-
-    The requests are removed in this transaction; if it fails, they remain pending.
-    """
-    transaction.lock("collection-requests")
-    rows = transaction.all(
-        "SELECT entity_id FROM collection_requests ORDER BY requested_at, entity_id LIMIT ?",
-        (limit,),
-    )
-    ids = [row[0] for row in rows]
-    transaction.run("DELETE FROM collection_requests WHERE entity_id IN LIST(?)", (ids,))
-    return ids
-
-
-class SourceDetail(NamedTuple):
-    """A source, its condition, its last run with gaps, and entities for which it failed."""
-
-    source: DataSource
-    condition: Condition
-    run: RunRecord | None
-    gaps: list[CountedGap]
-    failed: list[tuple[str, str]]
-
-
-async def source_detail(
-    database: Database, source: DataSource, now: int, *, failed: bool
-) -> SourceDetail:
-    """The details of a source; `failed` adds up to `MOST_FAILED` entities, each with a reason."""
-    found = await runs.fetch_source_health(database, source.id)
-    last = found.last if found else None
-    return SourceDetail(
-        source,
-        freshness.source_condition(source, found, now),
-        last,
-        await runs.list_gaps(database, last.id) if last else [],
-        await _failed_entities(database, last) if last and failed else [],
-    )
-
-
-async def _failed_entities(database: Database, last: RunRecord) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
-    after: int | None = 0
-    while after is not None and len(found) < MOST_FAILED:
-        page = await page_failures(database, last.source_id, last.started_at, after, MOST_FAILED)
-        found += [
-            (one.ref, next(iter(one.reasons.values()), _KEPT_FOR_A_WHILE)) for one in page.failures
-        ]
-        after = page.more
-    return found[:MOST_FAILED]
-
-
 _WRITE_LATEST = """
 INSERT INTO facts_latest (source_id, entity_id, written_at, facts, reasons, version, kept)
 VALUES (?, ?, ?, ?, ?, ?, ?)
@@ -751,10 +672,4 @@ ORDER BY s.entity_id LIMIT ?
 _FAILURE_PLACE = """
 SELECT entity_id FROM facts_latest WHERE source_id = ? AND entity_id > ?
 ORDER BY entity_id LIMIT 1 OFFSET ?
-"""
-
-
-_REQUEST_REFRESH = """
-INSERT INTO collection_requests (entity_id, requested_by, requested_at) VALUES (?, ?, ?)
-ON CONFLICT (entity_id) DO NOTHING
 """

@@ -5,7 +5,7 @@ import math
 import signal
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import structlog
 
@@ -35,6 +35,18 @@ log = structlog.get_logger("factbook.worker")
 # Told again and again how far a run has come.
 ShowRun = Callable[[RunRecord], None]
 _SHOWN_EVERY = 0.5
+MOST_FAILED: Final = 1_000
+_KEPT_FOR_A_WHILE: Final = "nothing new came; older values are kept for a while"
+
+
+class SourceDetail(NamedTuple):
+    """A source, its condition, its last run with gaps, and entities for which it failed."""
+
+    source: DataSource
+    condition: freshness.Condition
+    run: RunRecord | None
+    gaps: list[runs.CountedGap]
+    failed: list[tuple[str, str]]
 
 
 class SourceStatus(NamedTuple):
@@ -121,11 +133,40 @@ async def list_statuses(backend: Backend, clock: Clock = now) -> list[SourceStat
     return [SourceStatus(*each, freshness.next_run_time(*each, at), at) for each in found]
 
 
-async def find_detail(backend: Backend, id_: str, *, failed: bool) -> store.SourceDetail:
+async def find_detail(backend: Backend, id_: str, *, failed: bool) -> SourceDetail:
     """Details of the source with this id; raises InputError for one that is not collected."""
     async with backend.opened() as database:
         source = (await _find_integration(backend, database, id_)).source
-        return await store.source_detail(database, source, now(), failed=failed)
+        return await read_source_detail(database, source, now(), failed=failed)
+
+
+async def read_source_detail(
+    database: Database, source: DataSource, now: int, *, failed: bool
+) -> SourceDetail:
+    """The details of a source; `failed` adds up to `MOST_FAILED` entities, each with a reason."""
+    found = await runs.fetch_source_health(database, source.id)
+    last = found.last if found else None
+    return SourceDetail(
+        source,
+        freshness.source_condition(source, found, now),
+        last,
+        await runs.list_gaps(database, last.id) if last else [],
+        await _failed_entities(database, last) if last and failed else [],
+    )
+
+
+async def _failed_entities(database: Database, last: RunRecord) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    after: int | None = 0
+    while after is not None and len(found) < MOST_FAILED:
+        page = await store.page_failures(
+            database, last.source_id, last.started_at, after, MOST_FAILED
+        )
+        found += [
+            (one.ref, next(iter(one.reasons.values()), _KEPT_FOR_A_WHILE)) for one in page.failures
+        ]
+        after = page.more
+    return found[:MOST_FAILED]
 
 
 async def _find_integration(backend: Backend, database: Database, source_id: str) -> Integration:
