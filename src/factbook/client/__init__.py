@@ -10,6 +10,7 @@ returns a `Call`: the request, and the reader of its answer. The two classes dif
 send one.
 """
 
+from factbook.client import calls
 from factbook.client.answers import (
     ApiError,
     ClientError,
@@ -62,6 +63,9 @@ from factbook.schemas.sources import OneSource as DataSource
 from factbook.schemas.sources import PublishedVersion as Version
 from factbook.schemas.sources import Run as SourceRun
 from factbook.schemas.sources import ShownFact as FactType
+
+# Names of the modules that `calls` was made of, for programs that import them.
+catalog_calls = digest_calls = event_calls = source_calls = tool_calls = calls
 
 __all__ = [
     "Ancestor",
