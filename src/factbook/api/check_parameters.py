@@ -36,7 +36,7 @@ RESULT_STATE: Final = Texts(
     most=len(state.WORDS),
     example=["fail"],
 )
-RESULT_ENTITY: Final = Text(
+ONE_ENTITY: Final = Text(
     name="entity",
     description="Only of this entity: `kind:[namespace/]name`.",
     pattern=patterns.REFERENCE,
@@ -174,13 +174,6 @@ EXEMPTION_STATE: Final = Choice(
     name="state",
     description="Only exemptions in this state.",
     words=exemption_store.EXEMPTION_STATES,
-)
-EXEMPTION_ENTITY: Final = Text(
-    name="entity",
-    description="Only of this entity: `kind:[namespace/]name`.",
-    pattern=patterns.REFERENCE,
-    format="entity-reference",
-    example="component:default/payments",
 )
 EXEMPTION_CHECK: Final = Text(
     name="check", description="Only from this check.", longest=100, example="has-owner"

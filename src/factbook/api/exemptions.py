@@ -8,10 +8,10 @@ import msgspec
 from factbook.api.check_parameters import (
     EXEMPTION_CHECK,
     EXEMPTION_CURSOR,
-    EXEMPTION_ENTITY,
     EXEMPTION_ID,
     EXEMPTION_SCORECARD,
     EXEMPTION_STATE,
+    ONE_ENTITY,
     PAGE_LIMIT,
 )
 from factbook.catalog import ref as refs
@@ -29,7 +29,7 @@ _PAGE = 100
 
 async def get_exemptions(request: Request, state: HandlerContext) -> JsonReply[Exemptions]:
     """Exemptions and requests for them, newest first."""
-    entity, cursor = EXEMPTION_ENTITY.of(request), EXEMPTION_CURSOR.of(request)
+    entity, cursor = ONE_ENTITY.of(request), EXEMPTION_CURSOR.of(request)
     wanted = ExemptionFilter(
         EXEMPTION_STATE.of(request),
         None if entity is None else str(refs.parse_ref(entity)),

@@ -63,7 +63,7 @@ async def get_check_results(
     """
     wanted, only = _parse_result_filter(request), _list_check_ids(request)
     limit = PAGE_LIMIT.of(request) or _PAGE
-    entity = check_parameters.RESULT_ENTITY.of(request)
+    entity = check_parameters.ONE_ENTITY.of(request)
     if entity is not None:
         found = await _find_entity_results(state, str(refs.parse_ref(entity)), only)
         shown = [row for row in _list_entity_rows(found) if _matches_filter(row, found, wanted)]

@@ -24,7 +24,7 @@ from factbook.schemas.events import CadenceUnit, DigestForm, Weekday
 
 if TYPE_CHECKING:
     from factbook.client import Event, EventPage, Webhook
-    from factbook.schemas.events import ShownDigest
+    from factbook.schemas.events import ShownDigest, TriedWebhook
 
 
 _EVENTS_PER_PAGE = 1_000
@@ -214,6 +214,10 @@ def try_webhook(
     """
     with connect_server(context, server, token) as client:
         tried = client.test_webhook(webhook)
+    _report_test(tried, as_json=as_json)
+
+
+def _report_test(tried: "TriedWebhook", *, as_json: bool) -> None:
     if as_json:
         print_json(tried)
     elif tried.delivered:
@@ -386,7 +390,7 @@ def try_digest(
     token: Token = None,
     as_json: Json = False,
 ) -> None:
-    """Send what the next one would tell by now, marked as a test, and report the result.
+    """Send a digest now, marked as a test, and report the result.
 
     \b
     Examples:
@@ -394,12 +398,7 @@ def try_digest(
     """
     with connect_server(context, server, token) as client:
         tried = client.test_digest(digest)
-    if as_json:
-        print_json(tried)
-    elif tried.delivered:
-        say(f"Delivered: {tried.status} after {tried.milliseconds} ms.")
-    if not tried.delivered:
-        raise CommandError(f"The message was not delivered: {tried.error}.")
+    _report_test(tried, as_json=as_json)
 
 
 @digests_app.command("delete", epilog=EXIT_CODES)
