@@ -1,5 +1,7 @@
 """What the client raises: refusals, answers of something else, failed connections, bad settings."""
 
+from importlib import import_module
+
 import httpx2
 import pytest
 
@@ -8,6 +10,8 @@ from factbook.client import (
     Client,
     ConnectionFailed,
     UnexpectedAnswer,
+    answers,
+    calls,
 )
 from tests.cli.fake_server import TOOLS, FakeServer
 
@@ -98,3 +102,12 @@ def test_a_token_that_no_header_can_carry_is_refused_without_showing_it(
             with pytest.raises(ValueError, match="token") as caught:
                 Client("http://factbook.test", token)
             assert token not in str(caught.value)
+
+
+def test_modules_that_were_merged_are_imported_by_their_names(subtests: pytest.Subtests) -> None:
+    for name in ("catalog_calls", "digest_calls", "event_calls", "source_calls", "tool_calls"):
+        with subtests.test(name=name):
+            assert import_module(f"factbook.client.{name}") is calls
+    for name in ("errors", "responses"):
+        with subtests.test(name=name):
+            assert import_module(f"factbook.client.{name}") is answers

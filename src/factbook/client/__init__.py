@@ -10,7 +10,9 @@ returns a `Call`: the request, and the reader of its answer. The two classes dif
 send one.
 """
 
-from factbook.client import calls
+import sys
+
+from factbook.client import answers, calls
 from factbook.client.answers import (
     ApiError,
     ClientError,
@@ -64,8 +66,12 @@ from factbook.schemas.sources import PublishedVersion as Version
 from factbook.schemas.sources import Run as SourceRun
 from factbook.schemas.sources import ShownFact as FactType
 
-# Names of the modules that `calls` was made of, for programs that import them.
+# Names of the modules that `calls` and `answers` were made of, for programs that import them.
 catalog_calls = digest_calls = event_calls = source_calls = tool_calls = calls
+errors = responses = answers
+_CALLS = ("catalog_calls", "digest_calls", "event_calls", "source_calls", "tool_calls")
+sys.modules |= dict.fromkeys([f"{__name__}.{name}" for name in _CALLS], calls)
+sys.modules |= dict.fromkeys([f"{__name__}.{name}" for name in ("errors", "responses")], answers)
 
 __all__ = [
     "Ancestor",
