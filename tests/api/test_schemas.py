@@ -7,9 +7,8 @@ import msgspec
 from factbook.api import openapi
 from factbook.api.endpoint import Route
 from factbook.api.routes import list_routes
-from factbook.auth import permissions
 from factbook.events.event import TYPES
-from factbook.schemas import access, catalog, events
+from factbook.schemas import catalog, events
 from factbook.settings import Settings
 from factbook.webhooks import sender
 
@@ -25,7 +24,6 @@ def described(name: str) -> dict[str, Any]:
 
 
 def test_the_values_of_the_schemas_are_those_of_the_service() -> None:
-    assert set(access.PERMISSIONS) == permissions.PERMISSION_NAMES
     assert set(get_args(events.EventType)) == TYPES.keys()
     assert events.LONGEST_URL == sender.LONGEST_URL
 

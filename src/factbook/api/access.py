@@ -3,7 +3,7 @@
 from typing import Annotated, Any, Final
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
 from factbook.api.parameters import FACTS_LIMIT, Choice, Moment, Text
 from factbook.audit import json_lines, trail
@@ -17,16 +17,8 @@ from factbook.http import audit
 from factbook.http.context import HandlerContext, State
 from factbook.http.requests import JsonReply, Reply, Request, reply
 from factbook.schemas import patterns
-from factbook.schemas.access import (
-    AuditLine,
-    AuditPage,
-    MadeToken,
-    PermissionName,
-    Token,
-    TokenNarrowing,
-    Tokens,
-    ToolUsage,
-)
+from factbook.schemas.common import Time, Uuid, WireAnswer
+from factbook.schemas.events import AuditLine, AuditPage
 
 _AUDIT_PAGE = 100
 NDJSON: Final = "application/x-ndjson"
@@ -80,6 +72,71 @@ AUDIT_PARAMETERS: Final = (*_AUDIT_FILTERS, FACTS_LIMIT, CURSOR)
 AUDIT_EXPORT_PARAMETERS: Final = (*_AUDIT_FILTERS, AFTER)
 
 
+_PermissionName = Annotated[
+    str, Meta(extra_json_schema={"enum": sorted(permissions.PERMISSION_NAMES)})
+]
+
+
+class ToolUsage(WireAnswer):
+    """Calls of tools in the last thirty days; the newest may be missing for a minute."""
+
+    calls: int
+    characters: Annotated[int, Meta(description="Of the results, each counted once.")]
+    estimated_tokens: Annotated[
+        int,
+        Meta(description="About what the results take of a model: a quarter of the characters."),
+    ]
+
+
+_NAMES = Meta(
+    min_length=1,
+    max_length=50,
+    description="Each a whole name, or the beginning of names before a `*`.",
+    examples=[["payments", "shop-*"]],
+)
+
+
+_Set = Annotated[str, patterns.describe_text(patterns.REACHED_SET)]
+_Namespace = Annotated[str, patterns.describe_text(patterns.REACHED_NAMESPACE)]
+_Source = Annotated[str, patterns.describe_text(patterns.REACHED_SOURCE)]
+_Tool = Annotated[str, patterns.describe_text(patterns.REACHED_TOOL)]
+
+
+class TokenNarrowing(WireAnswer, forbid_unknown_fields=True):
+    """Limits of a token: patterns of names. A member that is left out does not limit it."""
+
+    sets: Annotated[list[_Set], _NAMES] | UnsetType = UNSET
+    namespaces: Annotated[list[_Namespace], _NAMES] | UnsetType = UNSET
+    sources: Annotated[list[_Source], _NAMES] | UnsetType = UNSET
+    tools: Annotated[list[_Tool], _NAMES] | UnsetType = UNSET
+
+
+class Token(WireAnswer):
+    """A token, without its value."""
+
+    id: Uuid
+    name: str
+    owner: Annotated[str, Meta(description="The user for whom it acts.")]
+    permissions: list[_PermissionName]
+    created_at: Time
+    expires_at: Time | None
+    last_used_at: Time | None
+    usage: ToolUsage | UnsetType = UNSET
+    narrowing: TokenNarrowing | UnsetType = UNSET
+
+
+class MadeToken(Token, kw_only=True):
+    """A new token with its value, which is never shown again."""
+
+    value: Annotated[str, Meta(pattern=r"^fbk_[0-9A-Za-z]{46}$")]
+
+
+class Tokens(WireAnswer):
+    """Every token that was not revoked."""
+
+    tokens: list[Token]
+
+
 class NewToken(msgspec.Struct, forbid_unknown_fields=True):
     """The body that asks for a token. Without `permissions` it reads the catalog and the facts.
 
@@ -97,7 +154,7 @@ class NewToken(msgspec.Struct, forbid_unknown_fields=True):
             examples=["ci"],
         ),
     ]
-    permissions: list[PermissionName] = []
+    permissions: list[_PermissionName] = []
     expires: Annotated[
         str,
         patterns.describe_text(
@@ -106,7 +163,7 @@ class NewToken(msgspec.Struct, forbid_unknown_fields=True):
         ),
     ] = tokens.DEFAULT_LIFETIME
     narrowing: (
-        Annotated[TokenNarrowing, msgspec.Meta(extra_json_schema={"minProperties": 1})] | UnsetType
+        Annotated[TokenNarrowing, Meta(extra_json_schema={"minProperties": 1})] | UnsetType
     ) = UNSET
 
 

@@ -9,15 +9,7 @@ from typing import Any, Final, NamedTuple, get_args, get_type_hints
 
 from factbook.api.parameters import AnswerHeader, Parameter
 from factbook.auth import tokens
-from factbook.auth.permissions import (
-    AUDIT_READ,
-    CATALOG_READ,
-    CHECK_READ,
-    EVENTS_READ,
-    SOURCE_READ,
-    TITLES,
-    suffices_when_owned,
-)
+from factbook.auth.permissions import READ_ONLY, TITLES, suffices_when_owned
 from factbook.auth.tokens import NO_REACH, SETS, SOURCES, Grant, Narrowing, Reach
 from factbook.errors import (
     AuthenticationError,
@@ -37,7 +29,6 @@ ErrorForm = Callable[[FactbookError, Request], Reply]
 Authenticate = Callable[[Request, State], Awaitable[Grant]]
 # The `reading` of a write whose answer holds nothing that is stored.
 NOTHING_STORED: Final[tuple[str, ...]] = ()
-_READING = frozenset({CATALOG_READ, SOURCE_READ, CHECK_READ, EVENTS_READ, AUDIT_READ})
 
 
 async def authenticate_token(request: Request, state: State) -> Grant:
@@ -178,7 +169,7 @@ class Route(NamedTuple):
     @property
     def writes(self) -> bool:
         """True if it changes something: some reads are POSTs, and a write needs a permission."""
-        reads = self.method == "GET" or _READING.issuperset(self.permissions or ())
+        reads = self.method == "GET" or READ_ONLY.issuperset(self.permissions or ())
         return self.signed or self.judged or not reads
 
 

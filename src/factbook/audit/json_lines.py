@@ -8,7 +8,7 @@ import msgspec
 from factbook.audit import trail
 from factbook.audit.trail import AuditPosition, Record
 from factbook.clock import MINUTE, iso
-from factbook.schemas.access import AuditLine, AuditRecord
+from factbook.schemas.events import AuditLine, AuditRecord
 from factbook.storage import Database
 
 # A record has the time at which its write began. Later than this it is there, or the write failed.

@@ -8,11 +8,15 @@ from factbook.errors import InputError, meant, suggestion
 
 
 class Permission(NamedTuple):
-    """A permission: its name in tokens and errors, its title for people, and its description."""
+    """A permission: its name in tokens and errors, its title for people, and its description.
+
+    A route whose permissions all only read changes nothing, even if its method is POST.
+    """
 
     name: str
     title: str
     about: str
+    only_reads: bool = False
 
 
 CATALOG_READ: Final = "catalog.entity.read"
@@ -34,12 +38,18 @@ OPERATIONS_MANAGE: Final = "operations.manage"
 OWN_WRITE: Final = "own.write"
 
 PERMISSIONS = (
-    Permission(CATALOG_READ, "Catalog entity read (*)", "Read every entity of the catalog."),
+    Permission(
+        CATALOG_READ,
+        "Catalog entity read (*)",
+        "Read every entity of the catalog.",
+        only_reads=True,
+    ),
     Permission(SET_WRITE, "Catalog entity set write", "Push, restore and delete sets of entities."),
     Permission(
         SOURCE_READ,
         "Tech Insights Data Source Read",
         "Read data sources and their facts; with the first one, ask the tools.",
+        only_reads=True,
     ),
     Permission(
         SOURCE_WRITE, "Tech Insights Data Source Write", "Define, change and publish data sources."
@@ -53,8 +63,9 @@ PERMISSIONS = (
         EVENTS_READ,
         "Events read",
         "Read the feed of events, with the references and values of facts in it.",
+        only_reads=True,
     ),
-    Permission(AUDIT_READ, "Audit read", "Read who did what."),
+    Permission(AUDIT_READ, "Audit read", "Read who did what.", only_reads=True),
     Permission(
         SCIM_WRITE,
         "SCIM write",
@@ -65,6 +76,7 @@ PERMISSIONS = (
         "Tech Insights Check Read",
         "Read checks and scorecards, their results and exemptions; the one that reads data sources "
         "includes it.",
+        only_reads=True,
     ),
     Permission(CHECK_WRITE, "Tech Insights Check Write", "Define, change and publish checks."),
     Permission(
@@ -95,6 +107,7 @@ PERMISSIONS = (
     ),
 )
 PERMISSION_NAMES = frozenset(permission.name for permission in PERMISSIONS)
+READ_ONLY: Final = frozenset(permission.name for permission in PERMISSIONS if permission.only_reads)
 TITLES = {permission.name: permission.title for permission in PERMISSIONS}
 # What a permission includes. Clients that read data sources read checks with the same token, and
 # webhooks were managed with the one for tokens before there was one for them.
