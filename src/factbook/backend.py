@@ -207,7 +207,7 @@ class Backend:
         return ImportRunner(
             database,
             self.settings,
-            self.importer_registry(database).current,
+            self.importer_registry(database),
             self._clients.of,
             clock or self._clock,
             holder or process.holder(),

@@ -49,7 +49,7 @@ class IdentityHost(ABC):
         self.runner = ImportRunner(
             database,
             Settings(),
-            service.state.importers.current,
+            service.state.importers,
             lambda integration: self.client,
             service.time,
             "a",

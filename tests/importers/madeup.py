@@ -67,7 +67,7 @@ class ImportingProcess:
         self, database: Database, time: Time, *importers: Importer, name: str = "a"
     ) -> None:
         self.client = MadeUpClient()
-        known = registry(database, time, *importers).current
+        known = registry(database, time, *importers)
         self.runner = ImportRunner(
             database, Settings(), known, lambda integration: self.client, time, name
         )

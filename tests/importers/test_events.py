@@ -56,7 +56,7 @@ class World:
         self.runner = ImportRunner(
             database,
             Settings(),
-            service.state.importers.current,
+            service.state.importers,
             lambda integration: client,
             service.time,
             "a",

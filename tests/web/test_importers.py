@@ -7,8 +7,14 @@ from typing import Any
 import pytest
 
 from factbook.clock import SECOND
+from factbook.errors import InputError
 from factbook.importers import importer_store, management, records
 from factbook.importers.importer import Importer
+from factbook.importers.registry import ImporterRegistry
+from factbook.importers.runner import ImportRunner
+from factbook.integrations.integration import Integration
+from factbook.outbound.client import HttpClient
+from factbook.settings import Settings
 from tests.conftest import StartService
 from tests.service import Service
 from tests.web.markup import elements
@@ -165,6 +171,27 @@ async def test_a_change_is_followed_by_a_run_unless_there_is_none_by_itself(
     assert "waiting" not in words(await visitor.text("/imports/github-acme"))
     await visitor.done(EDIT, **fields(account__token=""))
     assert "waiting" in words(await visitor.text("/imports/github-acme"))
+
+
+async def test_a_run_that_follows_a_change_uses_it_in_a_process_that_read_the_importer_before(
+    service: Service,
+) -> None:
+    visitor = await made(service)
+    state = service.state
+    elsewhere = ImporterRegistry(state.database, [], {}, service.time, state.importers._key)
+    before = (await elsewhere.current())["github-acme"]
+    await visitor.done(EDIT, **fields(account__token="ghp_another_secret"))
+    assert (await elsewhere.current())["github-acme"] is before
+    used: list[Integration] = []
+
+    def connect(integration: Integration) -> HttpClient:
+        used.append(integration)
+        raise InputError("Nothing is read in this test.")
+
+    runner = ImportRunner(state.database, Settings(), elsewhere, connect, service.time, "elsewhere")
+    await runner.drain()
+    tokens = [await state.connect(one)._credential.authorize() for one in used]
+    assert tokens == [{"authorization": "Bearer ghp_another_secret"}]
 
 
 async def test_every_field_that_is_needed_is_told_at_once(service: Service) -> None:

@@ -5,7 +5,7 @@ merged into the stored set.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from itertools import groupby
 from typing import Final, NamedTuple, TypeVar
@@ -25,6 +25,7 @@ from factbook.errors import FactbookError, UnavailableError
 from factbook.importers import records
 from factbook.importers.importer import Importer, Show
 from factbook.importers.records import GivenHint, ImportRun, LostRunError, RunOutcome
+from factbook.importers.registry import ImporterRegistry
 from factbook.importers.snapshot import NAMESPACES, Snapshot, name_set
 from factbook.importers.writer import ImportTarget, PartResult, make_import_actor, write_snapshot
 from factbook.outbound.client import HttpClient
@@ -50,9 +51,6 @@ _LONGEST_RUN: Final = 2 * HOUR
 _REST: Final = 40 * SECOND
 _ENDLESS: Final = "the process ended time and again while this was imported"
 _UNEXPECTED: Final = "the import failed unexpectedly; the log has more"
-
-# The importers by id: the same ones until one of them changes.
-Importers = Callable[[], Awaitable[Mapping[str, Importer]]]
 
 
 class ImportReport(NamedTuple):
@@ -171,7 +169,7 @@ class ImportRunner:
         self,
         database: Database,
         settings: Settings,
-        importers: Importers,
+        registry: ImporterRegistry,
         connect: Connect,
         clock: Clock,
         holder: str,
@@ -180,7 +178,7 @@ class ImportRunner:
         self._database = database
         self._rules = PushRules.of(settings)
         self._kept = settings.revisions_kept
-        self._importers = importers
+        self._registry = registry
         self._connect = connect
         self._clock = clock
         self._holder = holder
@@ -190,7 +188,7 @@ class ImportRunner:
 
     async def tick(self) -> None:
         """Begin the runs that are due or asked for, as far as there is room."""
-        importers = await self._importers()
+        importers = await self._registry.current()
         if not importers or len(self._tasks) >= SLOTS:
             return
         known, now = await records.get_latest_runs(self._database), self._clock()
@@ -278,7 +276,10 @@ class ImportRunner:
         )
         if run is None:
             return
-        self._keep(importer.id, self._make(importer, run))
+        # Whoever corrects an importer asks for a run: it must not use what was cached before.
+        latest = (await self._registry.latest()).get(importer.id)
+        if latest is not None:
+            self._keep(importer.id, self._make(latest, run))
 
     async def _make(self, importer: Importer, run: ImportRun) -> None:
         """One attempt at a run; one whose end cannot be stored is begun again later."""
