@@ -43,8 +43,7 @@ from factbook.web.charts import Point, line_chart
 from factbook.web.checks import authors, scorecard_list, shares
 from factbook.web.checks.shares import ResultFigures
 from factbook.web.data_sources.fact_across import Address
-from factbook.web.entity import check_results
-from factbook.web.site import formats
+from factbook.web.site import fact_display, formats
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.formats import segment
 from factbook.web.site.page_context import PageContext
@@ -317,7 +316,7 @@ def _seen(one: Evidence, ref: str) -> SeenValue:
         path,
         None if one.value is None else _brief(one.value),
         one.collected_at,
-        one.reason and check_results.reason_in_words(one.reason).short,
+        one.reason and fact_display.explain_check_reason(one.reason).short,
         one.stale,
     )
 

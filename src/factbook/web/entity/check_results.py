@@ -12,11 +12,9 @@ from factbook.checks.results.check_set import CheckCache
 from factbook.checks.results.grader import GradedLevel, Step, decode_level
 from factbook.checks.results.result_queries import CheckResult, ResultAge
 from factbook.checks.rules.check_definition import Check
-from factbook.checks.rules.checked_entity import CHECK_UNKNOWN
-from factbook.checks.rules.explanation import CHECK_ERROR, Explanation
+from factbook.checks.rules.explanation import Explanation
 from factbook.checks.scorecards import scorecard_figures
 from factbook.errors import FactbookError
-from factbook.facts.schema import reason_word
 from factbook.storage import Database
 from factbook.web.site import fact_display, formats
 from factbook.web.site.fact_display import Reason
@@ -26,13 +24,6 @@ _MOST: Final = 200  # of a group
 _MISSING: Final = 5  # checks of a scorecard that are named
 _REASONS: Final = 3
 _EXPLAINED: Final = frozenset({states.FAIL, states.UNKNOWN})
-_OWN_REASONS: Final = {
-    CHECK_ERROR: Reason(
-        "cannot be checked",
-        "A value is not what the check compares. Whoever owns the check can correct it.",
-    ),
-    CHECK_UNKNOWN: Reason("other check unknown", "It reads a check that is unknown itself."),
-}
 
 
 class ShownResult(NamedTuple):
@@ -139,7 +130,9 @@ def _shown(result: CheckResult) -> ShownResult:
         _message(check, explanation),
         (explanation and explanation.fix_instructions) or "",
         formats.external(explanation.fix_link) if explanation else None,
-        [reason_in_words(one) for one in explanation.reasons[:_REASONS]] if explanation else [],
+        [fact_display.explain_check_reason(one) for one in explanation.reasons[:_REASONS]]
+        if explanation
+        else [],
         result.since,
         result.is_flapping,
         result.is_stale,
@@ -150,12 +143,6 @@ def _shown(result: CheckResult) -> ShownResult:
 def _message(check: Check, explanation: Explanation | None) -> str:
     """The message of the check about the entity, or else what it is about."""
     return (explanation and explanation.message) or check.description or ""
-
-
-def reason_in_words(reason: str) -> Reason:
-    """The reason for an unknown comparison, in words for the pages."""
-    own = _OWN_REASONS.get(reason_word(reason))
-    return own or fact_display.plain(reason)
 
 
 def _scorecard(

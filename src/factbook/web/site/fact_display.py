@@ -1,10 +1,12 @@
-"""Display of facts: their titles, their values, and reasons for missing ones."""
+"""Display of facts: their titles, their values, and reasons for missing values."""
 
 import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final, Literal, NamedTuple
 
+from factbook.checks.rules.checked_entity import CHECK_UNKNOWN
+from factbook.checks.rules.explanation import CHECK_ERROR
 from factbook.facts.schema import Fact, reason_word
 from factbook.facts.shapes import SHAPE_TITLES
 from factbook.web import charts
@@ -192,6 +194,18 @@ def plain(reason: str) -> Reason:
     return _REASONS[reason_word(reason)]._replace(detail=reason.partition(":")[2].strip()[:300])
 
 
+def explain_check_reason(reason: str) -> Reason:
+    """The reason for an unknown comparison of a check, in words for the pages."""
+    return _CHECK_REASONS.get(reason_word(reason)) or plain(reason)
+
+
+_CHECK_REASONS: Final = {
+    CHECK_ERROR: Reason(
+        "cannot be checked",
+        "A value is not what the check compares. Whoever owns the check can correct it.",
+    ),
+    CHECK_UNKNOWN: Reason("other check unknown", "It reads a check that is unknown itself."),
+}
 _REASONS: Final[Mapping[str, Reason]] = {
     "not-configured": Reason(
         "not configured",
