@@ -39,6 +39,7 @@ from factbook.web.entity.list import CATALOG, CATALOG_EXPORT
 from factbook.web.entity.page import ENTITY
 from factbook.web.entity.sets import ENTITY_HISTORY, SETS
 from factbook.web.entity.summary import ENTITY_SUMMARY
+from factbook.web.live import ChangeTail
 from factbook.web.live_stream import LIVE
 from factbook.web.overview import OVERVIEW
 from factbook.web.search import SEARCH
@@ -115,7 +116,8 @@ def application(
     unknown: ASGIApp,
 ) -> ASGIApp:
     """Router over all pages of a `whole` application; `unknown` answers machines elsewhere."""
-    site = Site(state, whole, openid, fetch_document)
+    tail = ChangeTail(state.database, state.clock, state.stopping, state.spawn)
+    site = Site(state, whole, tail, openid, fetch_document)
     paths: dict[str, dict[str, PageRoute]] = {}
     for page in PAGES:
         paths.setdefault(page.path, {})[page.method] = page

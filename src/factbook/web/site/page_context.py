@@ -37,7 +37,6 @@ from factbook.http.requests import Reply, Request
 from factbook.storage import Write
 from factbook.web import charts
 from factbook.web.charts import kind_glyph, kind_shape
-from factbook.web.live import ChangeTail
 from factbook.web.site import assets, cookies, fact_display, formats
 
 
@@ -183,6 +182,7 @@ async def read(request: Request) -> Form:
 if TYPE_CHECKING:
     # Heavy to import, and few configure a provider.
     from factbook.auth.oidc.client import OpenID
+    from factbook.web.live import ChangeTail
 
 T = TypeVar("T")
 
@@ -204,11 +204,11 @@ class Site:
 
     state: State
     application: ASGIApp
+    tail: "ChangeTail"
     openid: "OpenID | None" = None
     fetch_document: FetchDocument | None = None
     wrong_passwords: RateLimit = field(init=False)
     known_browsers: RateLimit = field(init=False)
-    tail: ChangeTail = field(init=False)
     documents: ClientDocuments = field(init=False)
     hashing: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
 
@@ -216,10 +216,9 @@ class Site:
         rate = _WRONG_PASSWORDS * SECOND / MINUTE
         self.wrong_passwords = RateLimit(rate, _WRONG_PASSWORDS, self.state.clock)
         self.known_browsers = RateLimit(rate, _WRONG_PASSWORDS, self.state.clock)
-        state = self.state
-        self.tail = ChangeTail(state.database, state.clock, state.stopping, state.spawn)
-        fetch = self.fetch_document or GuardedDocumentFetch(state.settings)
-        self.documents = ClientDocuments(fetch, state.clock, state.oauth.client_hosts)
+        fetch = self.fetch_document or GuardedDocumentFetch(self.state.settings)
+        hosts = self.state.oauth.client_hosts
+        self.documents = ClientDocuments(fetch, self.state.clock, hosts)
 
     async def slow(self, function: Callable[..., T], *arguments: object) -> T:
         """Run a password function on a thread, few at a time, as each takes 64 MiB."""
