@@ -205,18 +205,9 @@ class Tick(NamedTuple):
     label: str
 
 
-def finite(value: float | None) -> float | None:
-    """The value as a float; None if unknown, infinite or too large for one."""
-    try:
-        found = None if value is None else float(value)
-    except OverflowError:
-        return None
-    return found if found is not None and math.isfinite(found) else None
-
-
 def cleaned(points: Iterable[Point]) -> list[Point]:
     """Points ordered by time, their values finite or None."""
-    return sorted(((at, finite(value)) for at, value in points), key=lambda point: point[0])
+    return sorted(((at, formats.finite(value)) for at, value in points), key=lambda point: point[0])
 
 
 def place(value: float, low: float, high: float) -> float:
@@ -326,21 +317,6 @@ def period(start: int, end: int) -> str:
         return f"{first.day} {first:%b} {first.year} to {last.day} {last:%b} {last.year}, UTC"
     day = "" if first.date() == last.date() else f"{last.day} {last:%b} {last.year} "
     return f"{first.day} {first:%b} {first.year} {first:%H:%M} to {day}{last:%H:%M} UTC"
-
-
-def figure(value: float | None) -> str:
-    """Format a value like words.number, also very large and small ones; a dash if unknown."""
-    value = finite(value)
-    if value is None:
-        return "—"
-    if value == 0 or 1e-3 <= abs(value) < 1e15:
-        return formats.number(value)
-    return f"{value:.4g}".replace("e+", "e")
-
-
-def quantity(value: float | None, unit: str) -> str:
-    """Format a value with its unit."""
-    return figure(value) + (unit if unit == "%" or not unit else f" {unit}")
 
 
 def short(value: float) -> str:
@@ -637,7 +613,8 @@ def _summary(points: Sequence[Point], unit: str, notes: Mapping[int, str]) -> st
     if not known:
         return "No values."
     latest, lowest, highest = (
-        f"{quantity(value, unit)}{note}" for value, note in (known[-1], min(known), max(known))
+        f"{formats.quantity(value, unit)}{note}"
+        for value, note in (known[-1], min(known), max(known))
     )
     return f"Latest {latest}, lowest {lowest}, highest {highest}."
 
@@ -780,7 +757,7 @@ def _marks(
         shapes = [
             element(
                 "title",
-                f"{quantity(value, unit)}{_noted(at, notes)} · {moment(at)}",
+                f"{formats.quantity(value, unit)}{_noted(at, notes)} · {moment(at)}",
             ),
             _strip(frame, edges[n], edges[n + 1]),
             _dot(frame, at, value, "chart-mark", 4.0 if last else 3.0),

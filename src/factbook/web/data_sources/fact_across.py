@@ -224,7 +224,7 @@ def _row(source_id: str, fact: Fact, row: EntityValue) -> ValueRow:
 def _quantity(fact: Fact, value: float) -> str:
     if fact.type == "datetime":
         return charts.moment(int(value))
-    return charts.quantity(value, fact_display.unit_of(fact))
+    return formats.quantity(value, fact_display.unit_of(fact))
 
 
 def _bound(fact: Fact, value: float) -> str:
@@ -244,7 +244,7 @@ def _range(fact: Fact, one: Bin) -> str:
 def _edge(fact: Fact, value: float) -> str:
     if fact.type == "datetime":
         return charts.moment(int(value)).removesuffix(" UTC").rpartition(" ")[0]
-    return charts.figure(value)
+    return formats.figure(value)
 
 
 _NEEDS: Final = (CATALOG_READ, SOURCE_READ)

@@ -22,13 +22,12 @@ from factbook.facts.schema import NEVER_COLLECTED, Fact
 from factbook.http.requests import Reply
 from factbook.integrations import catalog
 from factbook.storage import Database
-from factbook.web import charts
 from factbook.web.charts import Stretch, band, line_chart
 from factbook.web.data_sources import fact_across
 from factbook.web.entity import fact_rows, page
 from factbook.web.entity.facts import placed, reason_of_none
 from factbook.web.entity.page import EntityView
-from factbook.web.site import fact_display
+from factbook.web.site import fact_display, formats
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.formats import segment
 from factbook.web.site.page_context import PageContext
@@ -209,14 +208,14 @@ def _weighed(asked: _FactContext, excerpt: Excerpt) -> list[tuple[float | None, 
 
 
 def _figures(values: Sequence[tuple[float | None, int]], unit: str) -> ValueSummary | None:
-    known = [(found, n) for value, n in values if (found := charts.finite(value)) is not None]
+    known = [(found, n) for value, n in values if (found := formats.finite(value)) is not None]
     if not known:
         return None
     # Divided first: the sum of large ones may be too large.
     total = sum(n for _, n in known)
     average = math.fsum(value * (n / total) for value, n in known)
     least, largest = min(value for value, _ in known), max(value for value, _ in known)
-    shown = [charts.quantity(value, unit) for value in (least, largest, average)]
+    shown = [formats.quantity(value, unit) for value in (least, largest, average)]
     return ValueSummary(*shown)
 
 
@@ -260,7 +259,7 @@ async def _medians(
         counted = await across.count_values(database, FactColumn(source, fact), part, None)
         found = across.distribute_values(fact, counted, top=0, now=0)
         if found.spread is not None:
-            median = charts.quantity(found.spread.median, fact_display.unit_of(fact))
+            median = formats.quantity(found.spread.median, fact_display.unit_of(fact))
             rows.append(Median(title, median, found.known, path))
     return rows
 

@@ -11,7 +11,6 @@ from factbook.facts import store
 from factbook.facts.datasource import DataSource
 from factbook.facts.schema import TYPES, Fact
 from factbook.http.requests import Reply
-from factbook.web import charts
 from factbook.web.data_sources import source_labels
 from factbook.web.entity import check_results, contents, facts, page, sets, team_scorecards
 from factbook.web.entity.facts import Facts
@@ -183,11 +182,11 @@ def _change(fact: Fact, value: Any, raw: msgspec.Raw | None) -> str:
         return "same as a week ago"
     if fact.type not in {"integer", "float"}:
         return f"a week ago: {fact_display.in_words(fact, before)}"
-    new, old = charts.finite(value), charts.finite(before)
+    new, old = formats.finite(value), formats.finite(before)
     if new is None or old is None:
         return ""
     sign = "+" if new > old else "\N{MINUS SIGN}"
-    amount = charts.quantity(abs(new - old), fact_display.unit_of(fact))
+    amount = formats.quantity(abs(new - old), fact_display.unit_of(fact))
     return f"{sign}{amount} in a week"
 
 

@@ -9,7 +9,6 @@ from factbook.checks.rules.checked_entity import CHECK_UNKNOWN
 from factbook.checks.rules.explanation import CHECK_ERROR
 from factbook.facts.schema import Fact, reason_word
 from factbook.facts.shapes import SHAPE_TITLES
-from factbook.web import charts
 from factbook.web.site import formats
 
 _LONG = 160  # characters of a text that is shown whole at once
@@ -151,8 +150,8 @@ def _figure(value: float) -> str:
     """Format a number with thousands separators; whole ones exactly unless too long."""
     if isinstance(value, int):
         text = f"{value:,}" if abs(value) < 10**30 else ""
-        return text or charts.figure(value)
-    return charts.figure(value)
+        return text or formats.figure(value)
+    return formats.figure(value)
 
 
 def _duration(seconds: float) -> str:

@@ -1,5 +1,6 @@
 """Formatting of times, figures and references for people."""
 
+import math
 import re
 from collections.abc import Callable
 from typing import Any
@@ -49,6 +50,30 @@ def number(value: float) -> str:
     if isinstance(value, int) or value == int(value):
         return f"{int(value):,}"
     return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.1f}"
+
+
+def finite(value: float | None) -> float | None:
+    """The value as a float; None if unknown, infinite or too large for one."""
+    try:
+        figure = None if value is None else float(value)
+    except OverflowError:
+        return None
+    return figure if figure is not None and math.isfinite(figure) else None
+
+
+def figure(value: float | None) -> str:
+    """Format a value, also very large and small ones; a dash if unknown."""
+    value = finite(value)
+    if value is None:
+        return "—"
+    if value == 0 or 1e-3 <= abs(value) < 1e15:
+        return number(value)
+    return f"{value:.4g}".replace("e+", "e")
+
+
+def quantity(value: float | None, unit: str) -> str:
+    """Format a value with its unit."""
+    return figure(value) + (unit if unit == "%" or not unit else f" {unit}")
 
 
 def counted(count: int, one: str, many: str | None = None) -> str:
