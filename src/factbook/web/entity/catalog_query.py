@@ -18,8 +18,6 @@ from factbook.catalog.store.related_entities import (
     ReferenceField,
 )
 from factbook.checks.definitions.scorecard import NO_LEVEL_TITLE, NO_LEVEL_WORD
-from factbook.checks.results import level_store
-from factbook.checks.results.level_store import AtLevel
 from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect
 from factbook.errors import InputError
 from factbook.storage import Database
@@ -138,8 +136,6 @@ _WORDS: Final = {
 _MATCHES: Final = 50
 _MISSING: Final = 1_000
 _GROUPS: Final = 50  # of a person
-# Of a level of more than one in so many, entities are probed until there are enough.
-_FREQUENT: Final = 8
 
 
 class CatalogFilter(NamedTuple):
@@ -172,7 +168,7 @@ async def of(
     if asked.dangling:
         others.append(Dangling(cast("ReferenceField", asked.dangling)))
     if asked.level:
-        others.append(await at_level(database, cards, asked.level))
+        others.append(await team_scorecards.build_level_condition(database, cards, asked.level))
     hints = [owners.hint, systems.hint, tags.hint, said]
     wanted = Filter(
         kind=asked.kind.lower(),
@@ -269,15 +265,3 @@ async def _of_ownership(visit: PageContext, ownership: str) -> tuple[list[Condit
         hint = "" if groups else f"The catalog has {formats.short_ref(person)} in no group."
         return [await entity_query.build_related_condition(database, "ownedBy", list(refs))], hint
     return [], ""
-
-
-async def at_level(database: Database, cards: Sequence[ScorecardInEffect], text: str) -> AtLevel:
-    """The condition in `scorecard/level`; raises InputError for a level that is none."""
-    wanted, _, level = text.partition("/")
-    for card, slot in cards:
-        if card.id == wanted and (level == NO_LEVEL_WORD or level in card.ranks):
-            rank = 0 if level == NO_LEVEL_WORD else card.rank(level)
-            tally = await level_store.count_all_levels(database, slot)
-            is_frequent = tally.levels.get(rank, 0) * _FREQUENT >= tally.total > 0
-            return AtLevel(slot, rank, is_frequent)
-    raise InputError("No scorecard with results has this level.")

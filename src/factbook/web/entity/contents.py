@@ -20,7 +20,7 @@ from factbook.facts.store import KeyValue
 from factbook.http.requests import Reply, offloaded
 from factbook.storage import Database
 from factbook.web.checks import check_page
-from factbook.web.entity import catalog_query, page, team_scorecards
+from factbook.web.entity import page, team_scorecards
 from factbook.web.entity.page import EntityView
 from factbook.web.site import fact_display, formats
 from factbook.web.site.endpoint import PageRoute
@@ -93,7 +93,7 @@ async def table(
     """
     database = visit.state.database
     cards = await team_scorecards.in_effect(database)
-    also = [await catalog_query.at_level(database, cards, level)] if level else []
+    also = [await team_scorecards.build_level_condition(database, cards, level)] if level else []
     found = await related_entities.page_belonging(database, about, after, limit, also)
     shown = await of_entities(visit, found.entities, cards[:_SCORECARDS])
     return shown._replace(

@@ -12,11 +12,12 @@ from factbook.checks.definitions.definition_versions import scorecard_store
 from factbook.checks.definitions.scorecard import NO_LEVEL_WORD, Scorecard
 from factbook.checks.results import grader, level_store, result_queries
 from factbook.checks.results.grader import NO_TALLY, GroupHierarchy, LevelTally
+from factbook.checks.results.level_store import AtLevel
 from factbook.checks.results.result_queries import ResultAge
 from factbook.checks.scorecards import scorecard_figures
 from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect, TrendPoint
 from factbook.clock import DAY
-from factbook.errors import FactbookError
+from factbook.errors import FactbookError, InputError
 from factbook.storage import Database
 from factbook.web.charts import ident_of, sparkline
 from factbook.web.checks import shares
@@ -27,6 +28,8 @@ from factbook.web.site import formats
 _SHOWN: Final = 5
 _DAYS: Final = 30
 _BELOW: Final = 20
+# Of a level of more than one in so many, entities are probed until there are enough.
+_FREQUENT: Final = 8
 NO_QUERY: Final[Mapping[str, str]] = {}
 
 
@@ -78,6 +81,20 @@ async def in_effect(database: Database) -> list[ScorecardInEffect]:
         except FactbookError:
             continue  # one of another release, which the log tells of
     return sorted(found, key=lambda one: (formats.naturally(one.card.title), one.card.id))
+
+
+async def build_level_condition(
+    database: Database, cards: Sequence[ScorecardInEffect], text: str
+) -> AtLevel:
+    """The condition in `scorecard/level`; raises InputError for a level that is none."""
+    scorecard_id, _, level = text.partition("/")
+    for card, slot in cards:
+        if card.id == scorecard_id and (level == NO_LEVEL_WORD or level in card.ranks):
+            rank = 0 if level == NO_LEVEL_WORD else card.rank(level)
+            tally = await level_store.count_all_levels(database, slot)
+            is_frequent = tally.levels.get(rank, 0) * _FREQUENT >= tally.total > 0
+            return AtLevel(slot, rank, is_frequent)
+    raise InputError("No scorecard with results has this level.")
 
 
 async def age(database: Database, given: Iterable[ScorecardInEffect], now: int) -> ResultAge:
