@@ -3,6 +3,12 @@
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    PrivateFormat,
+)
 
 from factbook.errors import ConfigurationError
 from factbook.facts import datasource
@@ -39,6 +45,12 @@ def test_addresses_follow_from_the_host(table: dict[str, Any], rest: str, graphq
     assert (options.rest, options.graphql) == (rest, graphql)
 
 
+def make_encrypted_key(form: PrivateFormat) -> str:
+    """A private key in PEM that needs a passphrase."""
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    return key.private_bytes(Encoding.PEM, form, BestAvailableEncryption(b"passphrase")).decode()
+
+
 def test_a_mistake_is_named_without_a_value(subtests: pytest.Subtests) -> None:
     cases: list[tuple[dict[str, Any], str]] = [
         ({}, "integrations.github.work: either a token or an app is needed."),
@@ -49,6 +61,14 @@ def test_a_mistake_is_named_without_a_value(subtests: pytest.Subtests) -> None:
         (
             {"app_id": "1", "installation_id": "2"},
             "integrations.github.work: an app needs app_id, installation_id and private_key.",
+        ),
+        *(
+            (
+                {"app_id": "1", "installation_id": "2", "private_key": make_encrypted_key(form)},
+                "integrations.github.work: private_key is encrypted; use the output of "
+                "`openssl rsa -in app.pem` instead.",
+            )
+            for form in (PrivateFormat.PKCS8, PrivateFormat.TraditionalOpenSSL)
         ),
         (
             {"token": SECRET, "api_url": "ftp://github.com"},

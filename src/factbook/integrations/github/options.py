@@ -28,6 +28,8 @@ from factbook.settings.option_tables import about, url_origin
 GITHUB: Final = "github.com"
 SLUG: Final = "github.com/project-slug"
 _TENANT: Final = ".ghe.com"
+# In the header of a key in PEM: of PKCS #8, and of the older format.
+_ENCRYPTED_MARKS: Final = ("BEGIN ENCRYPTED PRIVATE KEY", "4,ENCRYPTED")
 
 
 class GithubOptions(CodeHostOptions, frozen=True, kw_only=True):
@@ -100,6 +102,8 @@ class GithubOptions(CodeHostOptions, frozen=True, kw_only=True):
             yield "either a token or an app is needed"
         elif any(app) and not all(app):
             yield "an app needs app_id, installation_id and private_key"
+        elif any(mark in self.private_key for mark in _ENCRYPTED_MARKS):
+            yield "private_key is encrypted; use the output of `openssl rsa -in app.pem` instead"
 
 
 def find_github_target(options: GithubOptions, entity: Mapping[str, Any]) -> str | Missing:
@@ -190,7 +194,7 @@ class _InstallationToken:
         )
         try:
             proof = sign_app_token(self._options.app_id, self._options.private_key, now)
-        except (JoseError, ValueError):
+        except (JoseError, TypeError, ValueError):
             return Answer(Outcome.REFUSED, detail="the app's private key cannot be used")
         answer = await self._anonymous.post(
             f"{self._options.rest}{installation}",
@@ -215,7 +219,7 @@ class _InstallationToken:
 def sign_app_token(app_id: str, private_key: str, now: int) -> str:
     """The JSON Web Token that authenticates an app at this time.
 
-    Raises JoseError or ValueError for an invalid key.
+    Raises JoseError or ValueError for an invalid key, TypeError for an encrypted SSH key.
     """
     issued = now // SECOND
     claims = {"iat": issued - _ISSUED_BEFORE, "exp": issued + _VALID, "iss": app_id}
