@@ -32,9 +32,9 @@ from factbook.facts.datasource import DataSource
 from factbook.facts.freshness import Observation
 from factbook.facts.schema import Fact
 from factbook.storage import Transaction
+from factbook.storage.database import ChecksPort
 from factbook.storage.database_url import open_database
 from factbook.storage.migrations import migrate
-from factbook.storage.touches import BeforeCommit
 
 NOW = 1_795_262_400_000
 CHECKS = 500
@@ -121,17 +121,17 @@ class _Checks:
 
     async def _blocks(self, writes: Sequence[Callable[[], Awaitable[None]]]) -> tuple[float, float]:
         """The CPU of writes with evaluation, and of as many without, in turns."""
-        hook = self._database.remembered.of(BeforeCommit)
-        functions = list(hook.functions)
+        port = self._database.remembered.of(ChecksPort)
+        evaluation = port.evaluation
         spent = [0.0, 0.0]
         for start in range(0, len(writes), _BLOCK):
             for place in (0, 1) if start // _BLOCK % 2 else (1, 0):
-                hook.functions[:] = [] if place else functions
+                port.evaluation = None if place else evaluation
                 began = self._cpu()
                 for write in writes[start : start + _BLOCK]:
                     await write()
                 spent[place] += self._cpu() - began
-        hook.functions[:] = functions
+        port.evaluation = evaluation
         return spent[0], spent[1]
 
     async def _push(self, name: str, item: Any) -> None:
@@ -146,7 +146,12 @@ class _Checks:
         values = {**dict.fromkeys(_NAMES, 60), "on": True, changed: self._chance.randrange(100)}
         seen = [Observation(id_, values) for id_ in ids]
         source = self._sources[0]
-        await self._database.write(lambda tx: store.record_facts(tx, source, seen, NOW + turn))
+
+        def work(transaction: Transaction) -> None:
+            store.record_facts(transaction, source, seen, NOW + turn)
+            transaction.evaluate_checks()
+
+        await self._database.write(work)
 
     async def _in_effect(self) -> None:
         pending = "SELECT 1 FROM checks WHERE pending_slot IS NOT NULL"

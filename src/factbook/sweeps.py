@@ -63,6 +63,7 @@ async def _sweep_entities(given: Round) -> None:
         )
         if gone:
             retention.delete_facts(transaction, gone)
+        transaction.evaluate_checks()
         return gone
 
     if gone := await given.database.write(forget):

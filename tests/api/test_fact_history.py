@@ -28,6 +28,7 @@ from tests.api.defining import (
 )
 from tests.conftest import StartService
 from tests.service import NOON, Service, component
+from tests.storage.evaluating import evaluating
 
 pytestmark = pytest.mark.both_databases
 
@@ -167,7 +168,9 @@ async def test_builtin_collected_and_pushed_sources_are_read_alike(start: StartS
     await sample_catalog(database, BUILTIN, NOON)
     written = {"issues.open": 3}
     await database.write(
-        lambda tx: store.record_facts(tx, GITHUB, [Observation(1, written)], NOON + HOUR)
+        evaluating(
+            lambda tx: store.record_facts(tx, GITHUB, [Observation(1, written)], NOON + HOUR)
+        )
     )
     service.time.advance(DAY)
     found = await history(service)
@@ -238,7 +241,7 @@ async def test_an_item_says_when_its_source_found_the_same_last(start: StartServ
             observations=[Observation(1, {"issues.open": 7})],
             now=now,
         )
-        await service.state.database.write(write)
+        await service.state.database.write(evaluating(write))
     [told] = await history(service)
     assert (told["timestamp"], told["confirmedAt"]) == (iso(NOON), iso(NOON + 2 * HOUR))
     assert await history(service, startDateTime=iso(NOON + HOUR)) == [told]

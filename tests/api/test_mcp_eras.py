@@ -30,6 +30,7 @@ from tests.api.messages import (
 )
 from tests.conftest import StartService
 from tests.service import NOON, TOOLS, Service, component
+from tests.storage.evaluating import evaluating
 
 SERVER = {"name": "factbook", "title": "Factbook", "version": __version__}
 DISCOVERY = tool_call("get-data-source-discovery")
@@ -259,7 +260,7 @@ async def test_a_fault_of_ours_is_told_without_detail(
     await service.push("first", component("payments"))
     database = service.state.database
     await database.write(
-        lambda tx: store.record_facts(tx, CUSTOM, [Observation(1, {"lines": 7})], NOON)
+        evaluating(lambda tx: store.record_facts(tx, CUSTOM, [Observation(1, {"lines": 7})], NOON))
     )
     broken = "UPDATE facts_latest SET facts = 'spoilt'"
     assert await database.write(lambda tx: tx.run(broken)) == 1

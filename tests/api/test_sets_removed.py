@@ -13,6 +13,7 @@ from factbook.facts.schema import Fact
 from factbook.integrations import SOURCES
 from tests.conftest import StartService
 from tests.service import PUSH, Service, component
+from tests.storage.evaluating import evaluating
 
 pytestmark = pytest.mark.both_databases
 
@@ -24,8 +25,10 @@ async def collect(service: Service, lines: int) -> None:
     """Record a fact about the entity `a`."""
     [(id_,)] = await service.state.database.all("SELECT id FROM entities WHERE ref = ?", (REF,))
     await service.state.database.write(
-        lambda transaction: store.record_facts(
-            transaction, COVERAGE, [Observation(id_, {"lines": lines})], service.time()
+        evaluating(
+            lambda transaction: store.record_facts(
+                transaction, COVERAGE, [Observation(id_, {"lines": lines})], service.time()
+            )
         )
     )
 

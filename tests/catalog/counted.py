@@ -49,6 +49,7 @@ class _CountedTransaction:
         self.lock_each, self.try_lock_each = inner.lock_each, inner.try_lock_each
         self.outwait, self.is_alone = inner.outwait, inner.is_alone
         self.touch, self.touched = inner.touch, inner.touched
+        self.evaluation, self.evaluate_checks = inner.evaluation, inner.evaluate_checks
 
     @contextmanager
     def aside(self) -> Iterator[Transaction]:

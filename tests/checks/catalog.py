@@ -18,6 +18,7 @@ from factbook.facts.freshness import Observation
 from factbook.facts.schema import Fact
 from factbook.storage import Database
 from tests.service import Time
+from tests.storage.evaluating import evaluating
 
 ACTOR = "user:default/tester"
 HOST = DataSource(
@@ -64,7 +65,9 @@ class CheckedCatalog:
         entity_id = await stored_entities.read_entity_id(self.database, f"component:default/{name}")
         assert entity_id is not None
         seen = [Observation(entity_id, values, reasons or {})]
-        await self.database.write(lambda tx: store.record_facts(tx, HOST, seen, self.time()))
+        await self.database.write(
+            evaluating(lambda tx: store.record_facts(tx, HOST, seen, self.time()))
+        )
 
     async def publish(self, *documents: Mapping[str, Any], settled: bool = True) -> None:
         """Define checks and publish them; if `settled`, they are in effect."""

@@ -23,6 +23,7 @@ from factbook.facts.pushed_facts import FactItem
 from factbook.facts.schema import Fact
 from factbook.storage import Database
 from tests.service import Time
+from tests.storage.evaluating import evaluating
 
 SOAK = bool(os.environ.get("FACTBOOK_SOAK"))
 SEEDS = range(60 if SOAK else 2)
@@ -112,7 +113,7 @@ class CheckWriter:
         some = self.chance.sample(ids, min(len(ids), self.chance.randint(1, 4)))
         observations = [self._observation(id_) for id_ in some]
         await self.database.write(
-            lambda tx: store.record_facts(tx, source, observations, self.time())
+            evaluating(lambda tx: store.record_facts(tx, source, observations, self.time()))
         )
 
     async def push_facts(self) -> None:
@@ -123,16 +124,20 @@ class CheckWriter:
             for ref in self.chance.sample(refs, min(len(refs), 2))
         ]
         await self.database.write(
-            lambda tx: pushed_facts.push_facts(tx, PUSHED, items, self.time())
+            evaluating(lambda tx: pushed_facts.push_facts(tx, PUSHED, items, self.time()))
         )
 
     async def drop(self) -> None:
         """Lose facts: some, or all of a source."""
         source = self.chance.choice(SOURCES).id
         if self.chance.random() < 0.5:
-            await self.database.write(lambda tx: retention.drop_facts(tx, source, ["on"]))
+            await self.database.write(
+                evaluating(lambda tx: retention.drop_facts(tx, source, ["on"]))
+            )
         else:
-            await self.database.write(lambda tx: retention.delete_source_facts(tx, source))
+            await self.database.write(
+                evaluating(lambda tx: retention.delete_source_facts(tx, source))
+            )
 
     async def publish(self) -> None:
         """Define a check anew, and publish it."""

@@ -2,8 +2,6 @@
 
 import pytest
 
-from factbook.checks.results import incremental
-from factbook.checks.results.check_set import CheckCache
 from factbook.clock import HOUR
 from factbook.events import store as events
 from factbook.events.event import FeedPosition
@@ -37,7 +35,7 @@ async def test_a_change_that_is_committed_late_is_told_to_who_read_on(database: 
 
     def late(transaction: Transaction) -> None:
         store.record_facts(transaction, HOST, [Observation(1, {"on": False}, {})], time())
-        incremental.evaluate_touched(transaction, database.remembered.of(CheckCache), time)
+        transaction.evaluate_checks()
 
     slow = PausedWrite(database, late)
     await slow.stops()

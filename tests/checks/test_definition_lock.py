@@ -24,6 +24,7 @@ from tests.checks.catalog import ACTOR, CheckedCatalog, a_check, leaf
 from tests.checks.paused_write import PausedWrite, Work
 from tests.checks.scorecards import document
 from tests.service import NOON, Time
+from tests.storage.evaluating import evaluating
 from tests.storage.waiting_locks import is_lock_awaited
 from tests.waiting import LONG, soon
 
@@ -173,8 +174,10 @@ async def test_exemptions_that_begin_or_end_never_wait_for_a_change_of_definitio
         lambda tx: exemption_store.store_request(tx, asked, rules, ann, NOON - DAY)
     )
     await database.write(
-        lambda tx: exemption_store.store_decision(
-            tx, one.id, "approve", rules, ann, NOON - 1, own=True
+        evaluating(
+            lambda tx: exemption_store.store_decision(
+                tx, one.id, "approve", rules, ann, NOON - 1, own=True
+            )
         )
     )
 
@@ -183,7 +186,7 @@ async def test_exemptions_that_begin_or_end_never_wait_for_a_change_of_definitio
 
     deleting = PausedWrite(database, publications.lock_definitions, delete)
     await deleting.stops()
-    stepping = PausedWrite(database, lambda tx: step(tx, NOON + DAY))
+    stepping = PausedWrite(database, evaluating(lambda tx: step(tx, NOON + DAY)))
     stepping.go_on()
     await soon(partial(is_lock_awaited, database))
     await deleting.end()

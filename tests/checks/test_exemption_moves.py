@@ -20,6 +20,7 @@ from factbook.storage import Database
 from tests.checks.catalog import CheckedCatalog, a_check, leaf
 from tests.importers.reading import Imports, item, part
 from tests.service import NOON, Time
+from tests.storage.evaluating import evaluating
 
 ANN = ExemptionActor("user:default/ann", may_decide=True)
 BOB = ExemptionActor("user:default/bob", may_decide=True)
@@ -56,7 +57,7 @@ async def asked(database: Database, name: str, **members: Any) -> Exemption:
 
 async def decided(database: Database, one: Exemption, what: Any) -> Exemption:
     return await database.write(
-        lambda tx: exemption_store.store_decision(tx, one.id, what, [], BOB, NOON)
+        evaluating(lambda tx: exemption_store.store_decision(tx, one.id, what, [], BOB, NOON))
     )
 
 

@@ -12,7 +12,8 @@ from factbook.catalog.store import stored_sets
 from factbook.catalog.store.diff import Guards
 from factbook.catalog.store.stored_sets import Actor
 from factbook.checks.scorecards.write_trial import ResultDifference, WriteTrial
-from factbook.storage import Database, Transaction, Write, before_commit
+from factbook.storage import Database, Transaction, Write
+from factbook.storage.database import ChecksPort
 from tests.checks.catalog import ACTOR, CheckedCatalog, a_check, leaf
 from tests.checks.verification import verify
 from tests.service import NOON, Time
@@ -110,12 +111,17 @@ async def test_an_owner_that_comes_or_goes_while_it_is_named_is_seen(
     await push(catalog.database, *before)
     evaluated, goes_on = threading.Event(), threading.Event()
 
-    def pause(transaction: Transaction) -> None:
+    port = catalog.database.remembered.of(ChecksPort)
+    evaluate = port.evaluation
+    assert evaluate is not None
+
+    def evaluate_and_pause(transaction: Transaction) -> None:
+        evaluate(transaction)
         if not evaluated.is_set():
             evaluated.set()
             assert goes_on.wait(LONG)
 
-    before_commit(catalog.database, pause)
+    port.evaluation = evaluate_and_pause
     naming = asyncio.create_task(catalog.push(a="green", b="component:green"))
     await asyncio.to_thread(evaluated.wait, LONG)
     other = asyncio.create_task(push(catalog.database, *after))

@@ -33,6 +33,7 @@ from tests.checks.history import CHECKS, SEEDS, CheckWriter, attached, settle
 from tests.checks.scorecards import add_checks, publish, put
 from tests.checks.scorecards import document as scorecard
 from tests.service import Time
+from tests.storage.evaluating import evaluating
 
 ANN = ExemptionActor("user:default/ann", may_decide=True)
 BOB = ExemptionActor("user:default/bob", may_decide=True)
@@ -106,7 +107,11 @@ class ScorecardWriter(CheckWriter):
             one = self.chance.choice(sorted(found, key=_age)[-20:])
             what: Any = "approve" if one.state == "requested" else "revoke"
             await self.database.write(
-                lambda tx: exemption_store.store_decision(tx, one.id, what, [], BOB, self.time())
+                evaluating(
+                    lambda tx: exemption_store.store_decision(
+                        tx, one.id, what, [], BOB, self.time()
+                    )
+                )
             )
 
     async def regrade(self) -> None:

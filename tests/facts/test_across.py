@@ -94,6 +94,7 @@ def some_observation(chance: random.Random, entity_id: int) -> Observation:
 
 def record(chosen: list[Observation], at: int, transaction: Transaction) -> None:
     store.record_facts(transaction, SOURCE, chosen, at)
+    transaction.evaluate_checks()
 
 
 async def fill(service: Service, chance: random.Random) -> dict[str, Latest | None]:

@@ -37,6 +37,7 @@ async def record(
 
     def work(transaction: Transaction) -> None:
         store.record_facts(transaction, SOURCE, [row], now)
+        transaction.evaluate_checks()
 
     await service.state.database.write(work)
 

@@ -15,6 +15,7 @@ from factbook.facts.schema import Fact
 from factbook.integrations import SOURCES
 from factbook.worker import Worker
 from tests.service import NOON, Service, component, registry
+from tests.storage.evaluating import evaluating
 
 MIDNIGHT = NOON + 12 * HOUR
 ROUND = 10 * MINUTE
@@ -49,9 +50,9 @@ async def rows(service: Service) -> int:
 
 
 async def record(service: Service, lines: int) -> None:
-    now = service.time()
+    now, observed = service.time(), Observation(1, {"lines": lines})
     await service.state.database.write(
-        lambda tx: store.record_facts(tx, COVERAGE, [Observation(1, {"lines": lines})], now)
+        evaluating(lambda tx: store.record_facts(tx, COVERAGE, [observed], now))
     )
 
 

@@ -8,6 +8,7 @@ from factbook.facts.datasource import DataSource
 from factbook.facts.schema import Fact
 from tests.api import checking
 from tests.service import Service
+from tests.storage.evaluating import evaluating
 
 COMPONENTS = 2_000
 TEAMS = 40
@@ -145,5 +146,5 @@ async def _collect(service: Service) -> None:
                 "security.scannerIssues.high": number % 4,
             }
             scanned.append(freshness.Observation(id_, counts))
-    await database.write(lambda tx: store.record_facts(tx, HOST, hosted, now))
-    await database.write(lambda tx: store.record_facts(tx, SCANNER, scanned, now))
+    await database.write(evaluating(lambda tx: store.record_facts(tx, HOST, hosted, now)))
+    await database.write(evaluating(lambda tx: store.record_facts(tx, SCANNER, scanned, now)))

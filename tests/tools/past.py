@@ -9,6 +9,7 @@ from factbook.facts.datasource import DataSource
 from factbook.facts.freshness import Observation
 from factbook.storage import Transaction
 from tests.service import Service
+from tests.storage.evaluating import evaluating
 from tests.tools.checks import structured
 from tests.tools.sources import COVERAGE
 
@@ -37,7 +38,9 @@ async def fail(
     """Store what a collection at this moment brings that could not ask for all."""
     now, passing = service.time(), frozenset(missing)
     observed = Observation(await id_of(service, ref), values, missing, passing)
-    await service.state.database.write(lambda tx: store.record_facts(tx, source, [observed], now))
+    await service.state.database.write(
+        evaluating(lambda tx: store.record_facts(tx, source, [observed], now))
+    )
 
 
 async def write(

@@ -6,6 +6,7 @@ from factbook.facts import freshness, store
 from factbook.facts.datasource import DataSource, Handler, Lifecycle
 from factbook.facts.schema import Fact
 from tests.service import Service
+from tests.storage.evaluating import evaluating
 
 COVERAGE = DataSource(
     id="coverage",
@@ -58,4 +59,4 @@ async def record(
     assert found is not None, ref
     entity_id = found[0]
     brought = freshness.Observation(entity_id, values, reasons or {}, frozenset(passing))
-    await database.write(lambda tx: store.record_facts(tx, source, [brought], now))
+    await database.write(evaluating(lambda tx: store.record_facts(tx, source, [brought], now)))

@@ -9,6 +9,7 @@ from factbook.facts.datasource import DataSource, Handler
 from factbook.facts.freshness import Observation
 from factbook.facts.schema import Fact
 from tests.service import Service
+from tests.storage.evaluating import evaluating
 
 DELIVERIES = DataSource(
     id="deliveries",
@@ -61,5 +62,5 @@ async def write(
     observation = Observation(entity_id, values, reasons or {}, passing)
     now = service.time()
     await service.state.database.write(
-        lambda transaction: store.record_facts(transaction, source, [observation], now)
+        evaluating(lambda transaction: store.record_facts(transaction, source, [observation], now))
     )

@@ -252,6 +252,7 @@ def _store_items(
         next(found) if isinstance(each, FactItem) else FactItemResult(problems=each)
         for each in read
     ]
+    transaction.evaluate_checks()
     return source.version, outcomes
 
 

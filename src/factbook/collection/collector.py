@@ -396,9 +396,15 @@ class Attempts:
         self, batch: Batch, finish: Finish, take: Take
     ) -> tuple[EndedRun | None, Batch | None]:
         """Store the result, and begin the next batch with it."""
+
+        def work(transaction: Transaction) -> tuple[EndedRun | None, Batch | None]:
+            ended, following = finish(transaction), take(transaction)
+            transaction.evaluate_checks()
+            return ended, following
+
         self.finishing.add(batch)
         try:
-            return await self._database.write(lambda tx: (finish(tx), take(tx)))
+            return await self._database.write(work)
         except LostBatchError:
             log.warning("batch.lost", source=batch.source_id)
             self._caches.close(batch_key(batch))

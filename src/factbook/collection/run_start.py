@@ -97,7 +97,13 @@ async def begin_run(
         make = await _planned_run(database, integration, now, since)
     else:
         make = partial(_run_of_entity, integration=integration, entity_id=entity_id, now=now)
-    begun = await (write or database.write)(make)
+
+    def work(transaction: Transaction) -> Begun:
+        begun = make(transaction)
+        transaction.evaluate_checks()
+        return begun
+
+    begun = await (write or database.write)(work)
     tracer.asked_for(run_trace(integration.source.id, begun.run_id, begun.deadline))
     return begun
 
@@ -418,6 +424,7 @@ async def retry_given_up(
             begun = begin_run_of_some(transaction, integration, sorted(ids), now)
         if begun is None:
             raise ConflictError(f"Nothing of {source_id} that was given up can be collected.")
+        transaction.evaluate_checks()
         return begun
 
     begun = await write(begin)
@@ -463,6 +470,7 @@ def _take_requests(
     sample_some(transaction, sources, ids, now)
     for integration in integrations:
         begin_run_of_some(transaction, integration, ids, now)
+    transaction.evaluate_checks()
     return len(ids)
 
 
@@ -552,6 +560,7 @@ def _begin_arrivals(
         return False
     new = sorted(ids - _known_entities(transaction, integration.source.id, ids))
     begin_run_of_some(transaction, integration, new, now, is_asked_for=False)
+    transaction.evaluate_checks()
     return True
 
 

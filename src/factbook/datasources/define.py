@@ -98,7 +98,12 @@ async def replace_source(
 
     An equal document changes nothing.
     """
-    work = partial(source_store.put, document=document, actor=actor, now=now)
+
+    def work(transaction: Transaction) -> StoredSource:
+        stored = source_store.put(transaction, document, actor, now)
+        transaction.evaluate_checks()
+        return stored
+
     stored = await write(work)
     return _log_change("replaced", stored, registry, actor)
 
@@ -120,7 +125,12 @@ async def publish_source(
     """
     check_custom_id(source_id, registry)
     await source_store.existing(database, source_id)
-    work = partial(source_store.publish, id_=source_id, actor=actor, now=now, force=force)
+
+    def work(transaction: Transaction) -> StoredSource:
+        stored = source_store.publish(transaction, source_id, actor, now, force=force)
+        transaction.evaluate_checks()
+        return stored
+
     stored = await write(work)
     return _log_change("published", stored, registry, actor)
 
@@ -147,6 +157,7 @@ async def delete_source(
     def work(transaction: Transaction) -> None:
         if not source_store.delete(transaction, source_id):
             raise source_store.missing(transaction, source_id)
+        transaction.evaluate_checks()
 
     await write(work)
     registry.forget()

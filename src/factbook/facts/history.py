@@ -13,8 +13,7 @@ from factbook.events import store as events
 from factbook.facts.datasource import DataSource, duration_milliseconds
 from factbook.facts.freshness import Latest, expiry_time, find_reason
 from factbook.storage import Database, Row, Transaction
-from factbook.storage.database import Parameters
-from factbook.storage.touches import Touched
+from factbook.storage.database import Parameters, Touched
 
 # Bytes of JSON: of a value that is told, of all those of an entity, and of a row of events.
 LARGEST_VALUE: Final = 1024

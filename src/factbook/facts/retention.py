@@ -435,6 +435,7 @@ def _expire_values(
     lost = [Observation(id_, {}, {"": reason}, frozenset({""})) for id_ in old]
     if lost:
         store.record_facts(transaction, source, lost, now)
+        transaction.evaluate_checks()
     return _Expired(len(old), rows[-1][0] if len(rows) == _EXPIRED_AT_ONCE else None)
 
 

@@ -11,16 +11,19 @@ Searches and waits for locks are limited in time, so that no query monopolizes t
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
-from typing import Any, Final, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeVar, cast
 
 from factbook.errors import UnavailableError
-from factbook.storage.touches import BeforeCommit, Topic, Touched
 
 T = TypeVar("T")
 
 Row = tuple[Any, ...]
 Parameters = Sequence[Any]
 Dialect = Literal["sqlite", "postgresql"]
+# Rows that checks read, the most general word first: ("facts", "github").
+Topic = tuple[str, ...]
+# The ids that a transaction touched.
+Touched = dict[Topic, set[int]]
 
 # Seconds. What people ask for takes milliseconds, at a million entities too.
 LONGEST_SEARCH = 30.0
@@ -42,10 +45,12 @@ class Transaction(Protocol):
     """An open transaction, committed when the function that received it returns, or rolled back.
 
     `is_alone` if no other one writes meanwhile, so that locks do nothing. `touched` has the ids
-    that it has touched, by topic: see `before_commit`.
+    that it has touched, by topic, and `evaluation` evaluates the checks that read them; None if
+    nothing is evaluated.
     """
 
     touched: Touched
+    evaluation: "EvaluateChecks | None"
 
     @property
     def is_alone(self) -> bool: ...
@@ -105,10 +110,54 @@ class Transaction(Protocol):
         """
 
     def touch(self, topic: Topic, ids: Iterable[int]) -> None:
-        """Tell the functions that run before the commit what was written."""
+        """Note rows that checks read and that were written; `evaluate_checks` has to follow."""
+
+    def evaluate_checks(self) -> None:
+        """Evaluate the checks that read what was touched.
+
+        Call it once, at the end of the function that runs in the transaction: the evaluation takes
+        its locks in an order that suits all others, after those of the function's own writes.
+        """
 
     def relax(self) -> None:
         """Let the commit return before it is durable, if the database supports that."""
+
+
+# May raise RestartError; writes in the same transaction.
+EvaluateChecks = Callable[[Transaction], object]
+
+
+class ChecksPort:
+    """The evaluation of checks for transactions of an open database; `checks` fills it in.
+
+    So the rooms below `checks` call it. What is derived is part of their transaction: both are
+    committed, or neither is.
+    """
+
+    evaluation: EvaluateChecks | None = None
+
+
+class Touching:
+    """The part of a transaction that notes what it touches, and has it evaluated."""
+
+    def __init__(self, evaluation: EvaluateChecks | None) -> None:
+        self.touched: Touched = {}
+        self.evaluation = evaluation
+
+    def touch(self, topic: Topic, ids: Iterable[int]) -> None:
+        new = set(ids)
+        if new:
+            self.touched.setdefault(topic, set()).update(new)
+
+    def evaluate_checks(self) -> None:
+        if self.touched and self.evaluation is not None:
+            self.evaluation(cast("Transaction", self))
+            self.touched.clear()
+
+    def verify_evaluated(self) -> None:
+        """Raise RuntimeError if the function forgot to evaluate what it touched."""
+        if self.touched and self.evaluation is not None:
+            raise RuntimeError(f"evaluate_checks must follow touch: {sorted(self.touched)}")
 
 
 class Write(Protocol):
@@ -232,14 +281,6 @@ class Database(Protocol):
 
     async def close(self) -> None:
         """Finish pending writes and close every connection."""
-
-
-def before_commit(database: Database, function: Callable[[Transaction], object]) -> None:
-    """Run a function within every transaction of this process that touches something, at its end.
-
-    A transaction that begins anew has touched nothing. What the function raises rolls it back.
-    """
-    database.remembered.of(BeforeCommit).add(function)
 
 
 @asynccontextmanager

@@ -8,7 +8,13 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from typing import Any, Protocol, TypeVar, cast
 
-from factbook.storage.database import Database, Parameters, ReadSnapshot, Transaction
+from factbook.storage.database import (
+    Database,
+    EvaluateChecks,
+    Parameters,
+    ReadSnapshot,
+    Transaction,
+)
 
 T = TypeVar("T")
 Call = TypeVar("Call", bound=Callable[..., Any])
@@ -99,8 +105,18 @@ class _ObservedTransaction:
         self._inner, self._around = inner, around
         self.relax, self.is_alone = inner.relax, inner.is_alone
         self.touch, self.touched = inner.touch, inner.touched
+        # Statements of the evaluation are not watched.
+        self.evaluate_checks = inner.evaluate_checks
         self.one, self.all = self._watched(inner.one), self._watched(inner.all)
         self.run, self.many = self._watched(inner.run), self._watched(inner.many)
+
+    @property
+    def evaluation(self) -> EvaluateChecks | None:
+        return self._inner.evaluation
+
+    @evaluation.setter
+    def evaluation(self, evaluation: EvaluateChecks | None) -> None:
+        self._inner.evaluation = evaluation
 
     def _watched(self, call: Call) -> Call:
         def watched(sql: str, *arguments: Any, **named: Any) -> Any:

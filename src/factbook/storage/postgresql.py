@@ -25,6 +25,7 @@ from factbook.storage import dialects
 from factbook.storage.database import (
     LONGEST_LAG,
     LONGEST_SEARCH,
+    ChecksPort,
     Dialect,
     Parameters,
     Reads,
@@ -46,7 +47,6 @@ from factbook.storage.postgresql_connections import (
 from factbook.storage.postgresql_errors import is_lost
 from factbook.storage.postgresql_replica import Replica, ReplicaReadError
 from factbook.storage.postgresql_writer import PostgreSQLWriter
-from factbook.storage.touches import BeforeCommit
 
 T = TypeVar("T")
 
@@ -74,7 +74,7 @@ class PostgreSQL:
         if pools.replica is not None:
             self._replica = Replica(*pools.replica, self._primary, longest_lag)
         self._longest_search = longest_search
-        self._writer = PostgreSQLWriter(pools, longest_commit, self.remembered.of(BeforeCommit))
+        self._writer = PostgreSQLWriter(pools, longest_commit, self.remembered.of(ChecksPort))
         # However slowly clients take long answers, a connection is left for short ones.
         self._long_reads = asyncio.Semaphore(pools.reads.max_size - 1)
         self._finders: dict[str, Finder] = {}

@@ -11,9 +11,8 @@ import psycopg
 from psycopg import errors
 
 from factbook.storage import dialects
-from factbook.storage.database import Parameters, Row, Transaction
+from factbook.storage.database import EvaluateChecks, Parameters, Row, Touching, Transaction
 from factbook.storage.short_locks import PAUSE_SECONDS, TIMEOUT
-from factbook.storage.touches import Touching
 
 _LOCK_SPACE: Final = 0x0FAC
 _PIECE: Final = 10_000  # rows that are made at once
@@ -28,10 +27,15 @@ class PostgreSQLTransaction(Touching):
 
     is_alone = False
 
-    def __init__(self, connection: psycopg.Connection[Row], spare: Spare) -> None:
+    def __init__(
+        self,
+        connection: psycopg.Connection[Row],
+        spare: Spare,
+        evaluation: EvaluateChecks | None = None,
+    ) -> None:
+        super().__init__(evaluation)
         self._connection = connection
         self._spare = spare
-        self.touched = {}
 
     def one(self, sql: str, parameters: Parameters = ()) -> Row | None:
         return self._connection.execute(dialects.postgresql(sql), parameters).fetchone()

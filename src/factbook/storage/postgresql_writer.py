@@ -11,12 +11,11 @@ from typing import Final, TypeVar
 import structlog
 from psycopg import errors
 
-from factbook.storage.database import RestartError, Transaction
+from factbook.storage.database import ChecksPort, RestartError, Transaction
 from factbook.storage.postgresql_commits import Commits, PendingCommit
 from factbook.storage.postgresql_connections import WAIT_SECONDS, WRITERS, Pools
 from factbook.storage.postgresql_errors import AGAIN
 from factbook.storage.postgresql_transaction import PostgreSQLTransaction, lock_key
-from factbook.storage.touches import BeforeCommit
 
 log = structlog.get_logger("factbook.storage")
 
@@ -30,9 +29,9 @@ _PAUSES: Final = (0.1, 0.3, 1.0)
 class PostgreSQLWriter:
     """Writer threads, each with a connection of its own while it writes."""
 
-    def __init__(self, pools: Pools, longest_commit: float, before_commit: BeforeCommit) -> None:
+    def __init__(self, pools: Pools, longest_commit: float, checks: ChecksPort) -> None:
         self._pools = pools
-        self._before_commit = before_commit
+        self._checks = checks
         self._commits = Commits(longest_commit)
         self._threads = ThreadPoolExecutor(WRITERS, thread_name_prefix="postgresql-writer")
 
@@ -73,8 +72,11 @@ class PostgreSQLWriter:
         with self._pools.writing(wait) as connection:
             try:
                 with connection.transaction():
-                    transaction = PostgreSQLTransaction(connection, self._pools.spare.connection)
-                    result = self._before_commit.complete(function, transaction)
+                    transaction = PostgreSQLTransaction(
+                        connection, self._pools.spare.connection, self._checks.evaluation
+                    )
+                    result = function(transaction)
+                    transaction.verify_evaluated()
                     commit.begin(connection)
             except errors.ReadOnlySqlTransaction:
                 # New connections find the primary, where the address names several hosts.

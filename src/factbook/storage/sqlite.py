@@ -29,17 +29,19 @@ from factbook.storage import dialects
 from factbook.storage.database import (
     BUSY_SECONDS,
     LONGEST_SEARCH,
+    ChecksPort,
     Dialect,
+    EvaluateChecks,
     Parameters,
     Reads,
     ReadSnapshot,
     Remembered,
     Row,
+    Touching,
     Transaction,
     in_time,
 )
 from factbook.storage.sqlite_file import DatabaseFile, SQLiteError, is_full
-from factbook.storage.touches import BeforeCommit, Touching
 
 # KiB of pages that a connection keeps.
 CACHE = 16384
@@ -231,9 +233,9 @@ class SQLiteTransaction(Touching):
 
     is_alone = True
 
-    def __init__(self, connection: SQLiteConnection) -> None:
+    def __init__(self, connection: SQLiteConnection, evaluation: EvaluateChecks | None) -> None:
+        super().__init__(evaluation)
         self._connection = connection
-        self.touched = {}
         self.one, self.all = connection.one, connection.all
 
     def run(self, sql: str, parameters: Parameters = ()) -> int:
@@ -396,7 +398,7 @@ class SQLite:
         """
         self._file = DatabaseFile(path)
         self.remembered = Remembered()
-        self._before_commit = self.remembered.of(BeforeCommit)
+        self._checks = self.remembered.of(ChecksPort)
         self._longest_search = longest_search
         self._busy_seconds = busy_seconds
         self._writer: SQLiteConnection | None = None
@@ -558,7 +560,9 @@ class SQLite:
         self._begin(connection, asked_at)
         changes = connection.total_changes
         try:
-            result = self._before_commit.complete(function, SQLiteTransaction(connection))
+            transaction = SQLiteTransaction(connection, self._checks.evaluation)
+            result = function(transaction)
+            transaction.verify_evaluated()
             # Written elsewhere it would be lost.
             self._file.verify()
             connection.execute("COMMIT")

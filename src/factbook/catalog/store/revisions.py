@@ -17,8 +17,7 @@ from factbook.catalog.store.diff import SetRow, WritePlan
 from factbook.catalog.store.stored_entities import DOCUMENT
 from factbook.errors import ConflictError, InputError, InvalidItemsError, NotFoundError
 from factbook.storage import Database, Row, Transaction
-from factbook.storage.database import RestartError
-from factbook.storage.touches import Touched
+from factbook.storage.database import RestartError, Touched
 
 ChangeKind = Literal["added", "updated", "removed"]
 CHANGE_KINDS: Final[tuple[ChangeKind, ...]] = ("added", "updated", "removed")

@@ -375,7 +375,9 @@ async def replace_set(
         if dry_run:
             return PushResult(plan, None)
         written = apply_plan(transaction, plan, actor, held, kept=kept)
-        return PushResult(plan, written, held.end(transaction))
+        grant = held.end(transaction)
+        transaction.evaluate_checks()
+        return PushResult(plan, written, grant)
 
     return await (write or database.write)(work)
 
@@ -404,7 +406,9 @@ async def put_entity(
         if plan.set is not None and plan.changes["added"]:
             sets.check_set_size(plan.set.item_count + 1, rules)
         written = apply_plan(transaction, plan, actor, held, kept=kept)
-        return PushResult(plan, written, held.end(transaction))
+        grant = held.end(transaction)
+        transaction.evaluate_checks()
+        return PushResult(plan, written, grant)
 
     return await (write or database.write)(work)
 
@@ -432,7 +436,9 @@ async def remove_entity(
             return None
         # It may have gone to another set until its own is locked.
         held.require({locks.owner(plan.set and plan.set.name, item.ref) for item in plan.removed})
-        return PushResult(plan, apply_plan(transaction, plan, actor, held, kept=kept))
+        written = apply_plan(transaction, plan, actor, held, kept=kept)
+        transaction.evaluate_checks()
+        return PushResult(plan, written)
 
     return await (write or database.write)(work)
 
@@ -466,7 +472,9 @@ async def restore_revision(
             )
             plan = diff.plan_replacement(transaction, name, push.items, guards)
         written = apply_plan(transaction, plan, actor, held, kept=kept, restored=number)
-        return push, PushResult(plan, written, held.end(transaction))
+        grant = held.end(transaction)
+        transaction.evaluate_checks()
+        return push, PushResult(plan, written, grant)
 
     return await (write or database.write)(work)
 
@@ -638,6 +646,7 @@ async def change_set(
         if plan.set is not None and plan.added:
             sets.check_set_size(plan.set.item_count + len(plan.added) - len(plan.removed), rules)
         apply_plan(transaction, plan, actor, held, kept=kept)
+        transaction.evaluate_checks()
         return result
 
     return await write(work)

@@ -243,6 +243,7 @@ def decide_exemption(
     )
     if decision == "approve":
         _check_still_allowed(found, rules, usual_days)
+    transaction.evaluate_checks()
     return decided
 
 

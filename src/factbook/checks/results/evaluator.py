@@ -253,6 +253,9 @@ def _evaluate_portion(
     return incremental.update_states(transaction, known, [task], now).changed
 
 
+_Step = Callable[[Transaction, int], list[Exemption]]
+
+
 class Evaluation:
     """Evaluation that is left in a database; several processes may share the work."""
 
@@ -294,8 +297,13 @@ class Evaluation:
             exemption_store.announce_endings,
             self._expire,
         ):
-            while await self._database.write(partial(step, now=self._clock())):
+            while await self._database.write(partial(self._step, step=step)):
                 pass
+
+    def _step(self, transaction: Transaction, step: _Step) -> list[Exemption]:
+        changed = step(transaction, self._clock())
+        transaction.evaluate_checks()
+        return changed
 
     def _expire(self, transaction: Transaction, now: int) -> list[Exemption]:
         expired = exemption_store.expire_exemptions(transaction, now)

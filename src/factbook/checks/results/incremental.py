@@ -40,8 +40,8 @@ from factbook.errors import InputError
 from factbook.facts import history
 from factbook.facts.entity_filter import Matcher
 from factbook.integrations import catalog
-from factbook.storage import Database, Transaction, before_commit
-from factbook.storage.touches import Touched
+from factbook.storage import Database, Transaction
+from factbook.storage.database import ChecksPort, Touched
 
 _ADVISORY = "advisory"
 # Entities whose facts and documents are read at once.
@@ -132,9 +132,9 @@ class Task(NamedTuple):
 
 
 def attach_evaluation(database: Database, clock: Clock) -> None:
-    """Evaluate the checks in every transaction of this process that touches what they read."""
-    cache = database.remembered.of(CheckCache)
-    before_commit(database, partial(evaluate_touched, cache=cache, clock=clock))
+    """Have `evaluate_checks` of the transactions of this process evaluate the checks."""
+    cache, port = database.remembered.of(CheckCache), database.remembered.of(ChecksPort)
+    port.evaluation = partial(evaluate_touched, cache=cache, clock=clock)
 
 
 def evaluate_touched(transaction: Transaction, cache: CheckCache, clock: Clock) -> None:

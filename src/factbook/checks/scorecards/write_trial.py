@@ -260,6 +260,7 @@ class WriteTrial:
                 return cast("T", taken.result)
 
     def _try(self, transaction: Transaction, function: Callable[[Transaction], T]) -> T:
+        transaction.evaluation = None  # what is touched is read, and evaluated when this is over
         result = function(transaction)
         cache = self._database.remembered.of(CheckCache)
         found = incremental.read_touched(transaction, cache, self._clock(), _MOST_ENTITIES)

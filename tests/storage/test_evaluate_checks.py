@@ -1,4 +1,4 @@
-"""Functions that run in a transaction before it commits, on what it touched."""
+"""The evaluation of checks in a transaction, of what it touched."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -7,28 +7,35 @@ from typing import Any
 
 import pytest
 
-from factbook.storage import Database, Transaction, before_commit, counters
-from factbook.storage.database import RestartError
+from factbook.storage import Database, Transaction, counters
+from factbook.storage.database import ChecksPort, EvaluateChecks, RestartError
 from factbook.storage.database_url import open_database
 from factbook.storage.observation import observed
+from tests.storage.evaluating import evaluating
 
 TOPIC = ("facts", "github")
 
 
 def touching(*ids: int) -> Any:
     """A write that touches these ids."""
-    return lambda transaction: transaction.touch(TOPIC, ids)
+    return evaluating(lambda transaction: transaction.touch(TOPIC, ids))
+
+
+def connect(database: Database, evaluation: EvaluateChecks) -> None:
+    """Evaluate by a function what transactions touch."""
+    database.remembered.of(ChecksPort).evaluation = evaluation
 
 
 async def test_it_runs_once_with_all_that_a_transaction_touched(database: Database) -> None:
     seen = []
-    before_commit(database, lambda transaction: seen.append(dict(transaction.touched)))
+    connect(database, lambda transaction: seen.append(dict(transaction.touched)))
 
     def work(transaction: Transaction) -> str:
         transaction.touch(TOPIC, [3, 1])
         transaction.touch(("entities",), (7,))
         with transaction.aside() as aside:
             aside.touch(TOPIC, [1, 2])
+        transaction.evaluate_checks()
         return "done"
 
     assert await database.write(work) == "done"
@@ -37,7 +44,7 @@ async def test_it_runs_once_with_all_that_a_transaction_touched(database: Databa
 
 async def test_what_touches_nothing_runs_nothing(database: Database) -> None:
     seen: list[Transaction] = []
-    before_commit(database, seen.append)
+    connect(database, seen.append)
     await database.write(lambda transaction: counters.take(transaction, "entity"))
     await database.write(touching())
     assert seen == []
@@ -46,12 +53,13 @@ async def test_what_touches_nothing_runs_nothing(database: Database) -> None:
 async def test_what_it_writes_is_committed_with_the_transaction_or_not_at_all(
     database: Database,
 ) -> None:
-    before_commit(database, lambda transaction: counters.take(transaction, "entity"))
+    connect(database, lambda transaction: counters.take(transaction, "entity"))
     await database.write(touching(1))
     assert await counters.value(database, "entity") == 1
 
     def fail(transaction: Transaction) -> None:
         transaction.touch(TOPIC, [1])
+        transaction.evaluate_checks()
         raise LookupError
 
     with pytest.raises(LookupError):
@@ -63,11 +71,12 @@ async def test_what_it_raises_rolls_the_transaction_back(database: Database) -> 
     def refuse(transaction: Transaction) -> None:
         raise LookupError
 
-    before_commit(database, refuse)
+    connect(database, refuse)
 
     def work(transaction: Transaction) -> None:
         counters.take(transaction, "entity")
         transaction.touch(TOPIC, [1])
+        transaction.evaluate_checks()
 
     with pytest.raises(LookupError):
         await database.write(work)
@@ -85,8 +94,8 @@ async def test_a_transaction_that_begins_anew_has_touched_nothing(database: Data
         if len(seen) < 3:
             raise RestartError
 
-    before_commit(database, note)
-    await database.write(lambda transaction: transaction.touch(TOPIC, [10 + len(seen)]))
+    connect(database, note)
+    await database.write(evaluating(lambda transaction: transaction.touch(TOPIC, [10 + len(seen)])))
     assert seen == [{10}, {11}, {12}]
 
 
@@ -100,10 +109,24 @@ async def test_it_runs_for_writes_of_a_database_that_is_watched(database: Databa
 
     seen = []
     watched = observed(database, Watching())
-    before_commit(watched, lambda transaction: seen.append(dict(transaction.touched)))
+    connect(watched, lambda transaction: seen.append(dict(transaction.touched)))
     await watched.write(touching(5))
     await database.write(touching(6))
     assert seen == [{TOPIC: {5}}, {TOPIC: {6}}]
+
+
+async def test_a_write_that_forgets_to_evaluate_what_it_touched_is_rolled_back(
+    database: Database,
+) -> None:
+    def forget(transaction: Transaction) -> None:
+        counters.take(transaction, "entity")
+        transaction.evaluate_checks()
+        transaction.touch(TOPIC, [1])
+
+    connect(database, lambda transaction: None)
+    with pytest.raises(RuntimeError, match="evaluate_checks must follow touch"):
+        await database.write(forget)
+    assert await counters.value(database, "entity") == 0
 
 
 @pytest.fixture
@@ -119,7 +142,7 @@ async def test_transactions_at_the_same_time_do_not_see_what_others_touched(
 ) -> None:
     seen: list[set[int]] = []
     for one in (database, other):
-        before_commit(one, lambda transaction: seen.append(transaction.touched[TOPIC]))
+        connect(one, lambda transaction: seen.append(transaction.touched[TOPIC]))
     writes = [one.write(touching(id_)) for id_ in range(10) for one in (database, other)]
     await asyncio.gather(*writes)
     assert sorted(map(sorted, seen)) == sorted([id_] for id_ in range(10) for _ in range(2))
