@@ -24,9 +24,9 @@ from factbook.catalog.store import stored_sets
 from factbook.catalog.store.diff import Guards
 from factbook.catalog.store.stored_sets import Actor
 from factbook.checks.definitions.definition_versions import check_store
-from factbook.checks.results import incremental, publication
+from factbook.checks.results import evaluator, incremental
 from factbook.checks.rules.check_definition import parse_check
-from factbook.checks.scorecards.preview import preview_check
+from factbook.checks.trials import preview_check
 from factbook.facts import store
 from factbook.facts.datasource import DataSource
 from factbook.facts.freshness import Observation
@@ -81,7 +81,7 @@ class _Checks:
         await self._define(*(_check(number) for number in range(CHECKS)))
         _forget_peak()
         await self._scaled(
-            "full", publication.finish_publications(self._database, _clock), peak=_peak
+            "full", evaluator.finish_publications(self._database, _clock), peak=_peak
         )
         self._address.settle()
         grown = (await self._bytes() - before) / len(ids)
@@ -89,7 +89,7 @@ class _Checks:
         for number in self._run.rounds:
             await self._define(_check(number, least=30 + number))
             await self._scaled("published", self._in_effect())
-            await publication.finish_publications(self._database, _clock)
+            await evaluator.finish_publications(self._database, _clock)
             changed = parse_check(_check(CHECKS - 1, least=number))
             await self._scaled("preview", preview_check(self._database, changed, NOW, 20, "bench"))
             await self._facts(ids, number)
@@ -156,7 +156,7 @@ class _Checks:
     async def _in_effect(self) -> None:
         pending = "SELECT 1 FROM checks WHERE pending_slot IS NOT NULL"
         while await self._database.one(pending):
-            await publication.evaluate_pending(self._database, _clock)
+            await evaluator.evaluate_pending(self._database, _clock)
 
     async def _define(self, *documents: dict[str, Any]) -> None:
         def work(transaction: Transaction) -> None:

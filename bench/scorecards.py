@@ -16,11 +16,11 @@ from bench.databases import DIALECTS, Database
 from bench.findings import Findings
 from bench.processes import cpu_seconds
 from bench.run import Run
+from factbook.checks import scorecard_figures
 from factbook.checks.definitions import definition_versions, publications
 from factbook.checks.definitions.definition_versions import scorecard_store as scorecards
 from factbook.checks.results import level_store
 from factbook.checks.results.level_store import LevelDeltas, LevelRow
-from factbook.checks.scorecards import scorecard_figures
 from factbook.clock import DAY
 from factbook.process import settle_memory
 from factbook.storage import Transaction

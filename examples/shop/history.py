@@ -17,9 +17,9 @@ import yaml
 
 from factbook.app import Application
 from factbook.auth import invitations, passwords, permissions, tokens, users
-from factbook.checks.results import count_store
+from factbook.checks import scorecard_figures
+from factbook.checks.results import state_store
 from factbook.checks.results.evaluator import Evaluation
-from factbook.checks.scorecards import scorecard_figures
 from factbook.clock import DAY, HOUR, MINUTE, Throttle, iso
 from factbook.http import urls
 from factbook.http.context import State
@@ -306,7 +306,7 @@ class _History:
         """Evaluate what is left, and keep the figures of the day, as the worker does."""
         database, now = self._shop.state.database, self._shop.clock()
         await self._evaluation.tick()
-        await count_store.record_days(database, now, Throttle(sleep=_at_once))
+        await state_store.record_days(database, now, Throttle(sleep=_at_once))
         await database.write(lambda transaction: scorecard_figures.record_trends(transaction, now))
 
     async def _administer(self) -> None:

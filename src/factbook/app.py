@@ -18,7 +18,7 @@ from factbook.auth.oauth import clients as oauth_options
 from factbook.backend import Backend
 from factbook.catalog import people_trust
 from factbook.catalog.sets import PushRules
-from factbook.checks.scorecards.write_trial import WriteTrial
+from factbook.checks.trials import WriteTrial
 from factbook.clock import Clock
 from factbook.datasources.clients import Connect
 from factbook.errors import FactbookError

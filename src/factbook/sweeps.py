@@ -9,8 +9,8 @@ from factbook.audit import retention as audit_retention
 from factbook.auth import invitations, sessions, tokens
 from factbook.auth.oauth import clients, consents
 from factbook.catalog.store import browse, index_rows, stored_sets
-from factbook.checks.results import count_store, state_store
-from factbook.checks.scorecards import scorecard_figures
+from factbook.checks import scorecard_figures
+from factbook.checks.results import state_store
 from factbook.clock import DAY, Throttle
 from factbook.collection import run_start
 from factbook.datasources import clients as source_clients
@@ -139,7 +139,7 @@ async def sweep_events(database: Database, before: int, pace: Throttle) -> int:
 async def _sweep_checks(given: Round) -> None:
     before = given.before(given.settings.check_days)
     gone = await state_store.sweep_changes(given.database, before, given.pace)
-    gone += await count_store.sweep_days(given.database, before, given.pace)
+    gone += await state_store.sweep_days(given.database, before, given.pace)
     gone += await given.database.write(
         lambda transaction: scorecard_figures.trim_trends(transaction, before)
     )
@@ -148,7 +148,7 @@ async def _sweep_checks(given: Round) -> None:
 
 
 async def _record_checks(given: Round) -> None:
-    await count_store.record_days(given.database, given.now, given.pace)
+    await state_store.record_days(given.database, given.now, given.pace)
     await given.database.write(
         lambda transaction: scorecard_figures.record_trends(transaction, given.now)
     )

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from factbook.checks.scorecards import scorecard_figures
-from factbook.checks.takeover import tech_insights
+from factbook.checks import scorecard_figures, takeover
 from factbook.clock import DAY
 from tests.api.checking import CARDS, CHECKS, EXEMPTIONS, RESULTS, SCORECARDS, evaluated
 from tests.conftest import StartService
@@ -60,7 +59,7 @@ async def service(start: StartService) -> Service:
 
 def documents() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The checks, and the scorecards, that Backstage's are taken over as."""
-    taken = tech_insights.take_over_backstage(of_backstage(), {})
+    taken = takeover.take_over_backstage(of_backstage(), {})
     assert not taken.remarks
     found = {
         kind: [each for of, each in taken.documents if of == kind] for kind, _ in taken.documents

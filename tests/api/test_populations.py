@@ -10,7 +10,7 @@ import pytest
 
 from factbook.api import openapi
 from factbook.api.routes import list_routes
-from factbook.checks.scorecards import scorecard_figures
+from factbook.checks import scorecard_figures
 from factbook.clock import DAY
 from factbook.settings import Settings
 from factbook.tools.toolsets import list_toolsets

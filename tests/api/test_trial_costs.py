@@ -54,7 +54,7 @@ async def test_the_preview_of_a_check_that_costs_too_much_is_refused(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert (await service.push("parts", *map(described, range(5)))).status_code == 200
-    monkeypatch.setattr("factbook.checks.scorecards.write_trial.MOST_STEPS", 2_000_000)
+    monkeypatch.setattr("factbook.checks.trials.MOST_STEPS", 2_000_000)
     asked = {"definition": check("new", rule=rule())}
     answer = await service.http.post(f"{CHECKS}/preview", json=asked)
     assert "The trial would take too long and wasn't evaluated" in refusal(answer, 400)

@@ -11,7 +11,7 @@ from factbook.catalog.store import stored_entities, stored_sets
 from factbook.catalog.store.diff import Guards
 from factbook.catalog.store.stored_sets import Actor
 from factbook.checks.definitions.definition_versions import check_store
-from factbook.checks.results import incremental, publication
+from factbook.checks.results import evaluator, incremental
 from factbook.facts import store
 from factbook.facts.datasource import DataSource
 from factbook.facts.freshness import Observation
@@ -77,7 +77,7 @@ class CheckedCatalog:
             await write(partial(check_store.put, document=document, **by_me))
             await write(partial(check_store.publish, id_=document["id"], **by_me))
         if settled:
-            await publication.finish_publications(self.database, self.time)
+            await evaluator.finish_publications(self.database, self.time)
 
 
 def leaf(fact: str, operator: str, value: object = None, source: str = "host") -> dict[str, Any]:

@@ -13,7 +13,7 @@ from factbook.catalog.store.diff import Guards
 from factbook.catalog.store.stored_sets import Actor
 from factbook.checks.definitions import definition_writes
 from factbook.checks.definitions.definition_versions import check_store
-from factbook.checks.results import evaluator, incremental, publication
+from factbook.checks.results import evaluator, incremental
 from factbook.clock import DAY, HOUR
 from factbook.errors import ConflictError, InvalidItemsError, NotFoundError
 from factbook.facts import pushed_facts, retention, store
@@ -159,7 +159,7 @@ class CheckWriter:
 
     async def work(self) -> None:
         """Do a piece of what publications have left to do."""
-        await publication.evaluate_pending(self.database, self.time)
+        await evaluator.evaluate_pending(self.database, self.time)
 
     async def wait(self) -> None:
         """Let time pass, and evaluate what is due."""
@@ -273,5 +273,5 @@ def attached(database: Database, time: Time) -> None:
 
 async def settle(database: Database, time: Time) -> None:
     """Do all that is left to do."""
-    await publication.finish_publications(database, time)
+    await evaluator.finish_publications(database, time)
     await evaluator.evaluate_due(database, time)

@@ -1,7 +1,7 @@
 """Data sources that checks of tests refer to."""
 
-from factbook.checks.definitions import validation
-from factbook.checks.definitions.validation import CheckContext
+from factbook.checks.definitions import definition_writes
+from factbook.checks.definitions.definition_writes import CheckContext
 from factbook.checks.rules.check_definition import Check
 from factbook.facts.datasource import DataSource
 from factbook.facts.schema import Fact
@@ -43,7 +43,8 @@ def mistakes(one: Check, *others: Check) -> dict[str, str]:
     """The mistakes in what a check refers to, by path."""
     context = CheckContext(SOURCES, {other.id: other for other in others})
     return {
-        found["path"]: found["message"] for found in validation.find_check_problems(one, context)
+        found["path"]: found["message"]
+        for found in definition_writes.find_check_problems(one, context)
     }
 
 

@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factbook.checks import document_readers
+from factbook.checks import document_readers, scorecard_figures
 from factbook.checks.definitions.scorecard import Scorecard, ScorecardEntry, ScorecardLevel
 from factbook.checks.results.grader import GradedLevel
-from factbook.checks.scorecards import badge
-from factbook.checks.scorecards.badge import Badge
+from factbook.checks.scorecard_figures import Badge
 
 SVG = "{http://www.w3.org/2000/svg}"
 LEVELS = (ScorecardLevel("bronze", "Bronze"), ScorecardLevel("gold", "Gold & more"))
@@ -33,20 +32,23 @@ def test_a_badge_says_the_level(subtests: pytest.Subtests) -> None:
     ]
     for graded, message in cases:
         with subtests.test(graded=graded):
-            found = badge.make_level_badge(card(), graded)
+            found = scorecard_figures.make_level_badge(card(), graded)
             assert found[:2] == ("Readiness", message)
 
 
 def test_a_badge_without_levels_says_the_score() -> None:
-    assert badge.make_level_badge(card(()), GradedLevel(0, 0, 67, 80)).message == "67 %"
-    assert badge.make_level_badge(card(()), GradedLevel(0, 0, None, 10)).message == "unknown"
+    assert scorecard_figures.make_level_badge(card(()), GradedLevel(0, 0, 67, 80)).message == "67 %"
+    assert (
+        scorecard_figures.make_level_badge(card(()), GradedLevel(0, 0, None, 10)).message
+        == "unknown"
+    )
 
 
 def test_what_is_unknown_is_grey_and_never_red() -> None:
-    grey = badge.make_level_badge(card(), None).color
+    grey = scorecard_figures.make_level_badge(card(), None).color
     for graded in (GradedLevel(0, 0, None, None), GradedLevel(0, 2, 60, 80)):
-        assert badge.make_level_badge(card(), graded).color == grey
-    assert badge.make_level_badge(card(), GradedLevel(0, 0, 60, 80)).color != grey
+        assert scorecard_figures.make_level_badge(card(), graded).color == grey
+    assert scorecard_figures.make_level_badge(card(), GradedLevel(0, 0, 60, 80)).color != grey
 
 
 letters = st.characters(exclude_categories=["Cc", "Cf", "Cs", "Cn", "Co", "Mn"])
@@ -59,7 +61,7 @@ titles = st.text(letters, min_size=1, max_size=80) | st.sampled_from(
 @given(titles, titles)
 def test_any_title_makes_an_image_that_can_be_read_aloud(label: str, message: str) -> None:
     parser: XMLPullParser[Element] = XMLPullParser(["end"])
-    parser.feed(badge.draw_badge(Badge(label, message, "#6e7781")))
+    parser.feed(scorecard_figures.draw_badge(Badge(label, message, "#6e7781")))
     parser.close()
     elements: list[Any] = [event[-1] for event in parser.read_events()]
     root = elements[-1]

@@ -1,6 +1,6 @@
 """Sizes of batches, by the time that the ones before took."""
 
-from factbook.checks.results.publication import BatchSize
+from factbook.checks.results.evaluator import BatchSize
 
 
 def test_a_batch_that_took_too_long_is_followed_by_one_that_fits() -> None:

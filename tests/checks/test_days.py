@@ -2,8 +2,8 @@
 
 import pytest
 
-from factbook.checks.results import count_store, state_store
-from factbook.checks.results.count_store import DayCounts, StateCounts
+from factbook.checks.results import state_store
+from factbook.checks.results.state_store import DayCounts, StateCounts
 from factbook.clock import DAY, Throttle
 from factbook.storage import Database
 from tests.checks.catalog import CheckedCatalog, a_check, leaf
@@ -34,7 +34,7 @@ async def live(catalog: CheckedCatalog) -> list[int]:
             await catalog.record("a", on=False)
         if day == 4:
             await catalog.push(b="blue")
-        kept.append(await count_store.record_days(catalog.database, catalog.time(), Throttle()))
+        kept.append(await state_store.record_days(catalog.database, catalog.time(), Throttle()))
         catalog.time.advance(DAY)
     return kept
 
@@ -42,7 +42,7 @@ async def live(catalog: CheckedCatalog) -> list[int]:
 async def test_days_are_kept_where_they_differ(catalog: CheckedCatalog) -> None:
     database = catalog.database
     assert await live(catalog) == [2, 0, 1, 0, 1]
-    found = await count_store.read_day_totals(database, "on", FIRST + 1, FIRST + 4)
+    found = await state_store.read_day_totals(database, "on", FIRST + 1, FIRST + 4)
     assert [(one.day - FIRST, one.counts) for one in found] == [
         (1, StateCounts(passing=1, failing=1)),
         (2, StateCounts(failing=2)),
@@ -53,11 +53,11 @@ async def test_days_are_kept_where_they_differ(catalog: CheckedCatalog) -> None:
 
 async def test_a_day_that_is_recorded_again_is_as_it_is_then(catalog: CheckedCatalog) -> None:
     database, now = catalog.database, catalog.time()
-    assert await count_store.record_days(database, now, Throttle()) == 2
-    assert await count_store.record_days(database, now, Throttle()) == 0
+    assert await state_store.record_days(database, now, Throttle()) == 2
+    assert await state_store.record_days(database, now, Throttle()) == 0
     await catalog.record("a", on=False)
-    assert await count_store.record_days(database, now, Throttle()) == 1
-    found = await count_store.read_day_totals(database, "on", FIRST, FIRST)
+    assert await state_store.record_days(database, now, Throttle()) == 1
+    found = await state_store.read_day_totals(database, "on", FIRST, FIRST)
     assert found == [DayCounts(FIRST, StateCounts(failing=2))]
 
 
@@ -66,9 +66,9 @@ async def test_old_days_and_changes_are_forgotten_but_for_what_later_days_rest_o
 ) -> None:
     database = catalog.database
     await live(catalog)
-    before = await count_store.read_day_totals(database, "on", FIRST + 3, FIRST + 4)
-    assert await count_store.sweep_days(database, NOON + 3 * DAY, Throttle()) == 1
-    assert await count_store.read_day_totals(database, "on", FIRST + 3, FIRST + 4) == before
+    before = await state_store.read_day_totals(database, "on", FIRST + 3, FIRST + 4)
+    assert await state_store.sweep_days(database, NOON + 3 * DAY, Throttle()) == 1
+    assert await state_store.read_day_totals(database, "on", FIRST + 3, FIRST + 4) == before
     assert len(await database.all(_CHANGES)) == 1
     assert await state_store.sweep_changes(database, NOON + 2 * DAY, Throttle()) == 0
     assert await state_store.sweep_changes(database, NOON + 3 * DAY, Throttle()) == 1

@@ -16,7 +16,7 @@ from factbook.checks.definitions import (
 from factbook.checks.definitions.definition_versions import check_store, scorecard_store
 from factbook.checks.definitions.exemption_store import ExemptionActor, ExemptionRequest
 from factbook.checks.definitions.scorecard import ExemptionRules
-from factbook.checks.results import publication
+from factbook.checks.results import evaluator
 from factbook.clock import DAY
 from factbook.errors import InvalidItemsError
 from factbook.storage import Database, Transaction
@@ -82,7 +82,7 @@ def deletion(catalog: CheckedCatalog) -> asyncio.Future[Any]:
 
 
 def putting_into_effect(catalog: CheckedCatalog) -> asyncio.Future[Any]:
-    return asyncio.ensure_future(publication.finish_publications(catalog.database, catalog.time))
+    return asyncio.ensure_future(evaluator.finish_publications(catalog.database, catalog.time))
 
 
 @pytest.mark.slow
@@ -108,7 +108,7 @@ async def test_what_becomes_due_is_looked_for_beside_a_long_write(catalog: Check
     long = PausedWrite(catalog.database, share)
     await long.stops()
     async with asyncio.timeout(LONG / 2):
-        assert not await publication.begin_due_gradings(catalog.database, catalog.time)
+        assert not await evaluator.begin_due_gradings(catalog.database, catalog.time)
     await long.end()
 
 

@@ -8,9 +8,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factbook.checks import state
-from factbook.checks.digests import digest
-from factbook.checks.digests.digest import (
+from factbook.checks import digests, state
+from factbook.checks.digests import (
     EVERYTHING,
     Digest,
     DigestLevels,
@@ -50,7 +49,7 @@ def test_net_changes_lead_from_the_first_state_to_the_last(
             told.append(change(check, entity, day * 4 * DAY, before, after))
             now[entity, check] = after
     found = {
-        (one.entity, one.check): one.after for one in digest.net_changes(told, NOON + 60 * DAY)
+        (one.entity, one.check): one.after for one in digests.net_changes(told, NOON + 60 * DAY)
     }
     assert found == {key: state.name_state(last) for key, last in now.items() if last != state.PASS}
 
@@ -64,8 +63,8 @@ def test_what_flaps_is_left_out_until_it_is_quiet() -> None:
             (2, state.PASS, state.FAIL),
         )
     ]
-    assert digest.net_changes(flips, NOON + 3 * HOUR) == []
-    assert digest.net_changes(flips, NOON + 26 * HOUR) == [NetChange("a", "x", "pass", "fail")]
+    assert digests.net_changes(flips, NOON + 3 * HOUR) == []
+    assert digests.net_changes(flips, NOON + 26 * HOUR) == [NetChange("a", "x", "pass", "fail")]
 
 
 def given_digest(*found: NetChange, levels: Sequence[LevelMove] = ()) -> Digest:
@@ -79,7 +78,7 @@ def test_a_message_says_what_fails_first_and_how_levels_moved() -> None:
         NetChange("Reviewed", "component:default/c", "pass", "fail"),
         levels=[LevelMove("Ready", {"": 2, "gold": 1}, {"": 1, "gold": 1, "bronze": 1})],
     )
-    slack = digest.render_slack(content)
+    slack = digests.render_slack(content)
     assert slack["text"] == "2026-11-14 to 2026-11-21: 1 fail, 1 pass"
     assert [block["type"] for block in slack["blocks"]] == [
         "header",
@@ -92,7 +91,7 @@ def test_a_message_says_what_fails_first_and_how_levels_moved() -> None:
         "text": "*Fail now (1)*\n• Reviewed: component:default/c (was pass)",
     }
     assert slack["blocks"][3]["text"]["text"] == "*Levels*\n• Ready: no level 2 → 1, bronze 0 → 1"
-    [attachment] = digest.render_teams(content)["attachments"]
+    [attachment] = digests.render_teams(content)["attachments"]
     assert attachment["contentType"] == "application/vnd.microsoft.card.adaptive"
     card = attachment["content"]
     assert (card["type"], card["version"]) == ("AdaptiveCard", "1.4")
@@ -108,24 +107,24 @@ def test_messages_keep_the_limits_of_their_receivers(check: str, ref: str, count
     content = given_digest(
         *found, levels=[LevelMove(check, {"": 1}, {"": n}) for n in range(2, 40)]
     )
-    slack = digest.render_slack(content)
+    slack = digests.render_slack(content)
     assert len(slack["blocks"]) <= 50
     for block in slack["blocks"]:
         text = block.get("text", {}).get("text", "")
         assert len(text) <= 3_000
         assert not re.search("[<>]|&(?!amp;|lt;|gt;)", text)
-    assert len(json.dumps(digest.render_teams(content), ensure_ascii=False)) < 28_000
+    assert len(json.dumps(digests.render_teams(content), ensure_ascii=False)) < 28_000
 
 
 def test_a_line_is_cut_between_characters_however_these_are_written() -> None:
     found = [NetChange("&" * 200, "x", "pass", "fail"), NetChange("a", "<" * 60, "pass", "fail")]
-    blocks = digest.render_slack(given_digest(*found))["blocks"]
+    blocks = digests.render_slack(given_digest(*found))["blocks"]
     first, second = blocks[1]["text"]["text"].splitlines()[1:]
     assert first == "• " + "&amp;" * 35 + "…"
     assert second == "• a: " + "&lt;" * 44 + "…"
-    card = digest.render_teams(given_digest(*found[:1]))["attachments"][0]["content"]
+    card = digests.render_teams(given_digest(*found[:1]))["attachments"][0]["content"]
     assert card["body"][-2]["text"] == "- " + "&" * 179 + "…"
-    starred = digest.render_teams(given_digest(NetChange("*" * 200, "x", "pass", "fail")))
+    starred = digests.render_teams(given_digest(NetChange("*" * 200, "x", "pass", "fail")))
     assert starred["attachments"][0]["content"]["body"][-2]["text"] == "- " + "\\*" * 89 + "…"
 
 
@@ -136,11 +135,11 @@ def test_nothing_is_said_when_nothing_changed() -> None:
 
 def test_a_test_says_so_also_when_nothing_changed() -> None:
     content = given_digest()._replace(owner=EVERYTHING, is_test=True)
-    slack = digest.render_slack(content)
+    slack = digests.render_slack(content)
     assert slack["blocks"][0]["text"]["text"] == "Test: checks of the whole catalog"
     assert slack["text"] == "2026-11-14 to 2026-11-21: nothing changed"
     cut = given_digest(NetChange("a", "x", "pass", "fail"))._replace(is_cut=True)
-    assert digest.render_slack(cut)["text"].endswith(
+    assert digests.render_slack(cut)["text"].endswith(
         "1 fail, of the first changes alone, as there were too many"
     )
 
@@ -173,7 +172,7 @@ async def test_a_digest_is_about_the_entities_of_a_group_and_those_below_it(
     end = NOON + 2 * DAY
 
     async def told(owner: str, before: DigestLevels) -> Digest:
-        return (await digest.read_digest_of(database, owner, NOON, end, before, end))[0]
+        return (await digests.read_digest_of(database, owner, NOON, end, before, end))[0]
 
     before = {"readiness": {"silver": 1}}
     found = await told(TEAM, before)
@@ -181,7 +180,7 @@ async def test_a_digest_is_about_the_entities_of_a_group_and_those_below_it(
     assert found.levels == (LevelMove("Readiness", {"silver": 1}, {"bronze": 1}),)
     # A scorecard of which nothing was told before is nothing to compare with.
     assert (await told(TEAM, {})).levels == ()
-    assert await digest.read_digest_levels(database, TEAM, end) == {"readiness": {"bronze": 1}}
+    assert await digests.read_digest_levels(database, TEAM, end) == {"readiness": {"bronze": 1}}
     assert (await told("group:default/none", {})).is_empty
     everything = await told(EVERYTHING, before)
     assert [one.entity for one in everything.changes] == [refs[0], refs[1]]

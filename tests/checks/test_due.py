@@ -1,8 +1,8 @@
 """States that time changes, of more entities than a transaction takes."""
 
-from factbook.checks.results import count_store, evaluator
-from factbook.checks.results.count_store import StateCounts
-from factbook.checks.results.publication import DueBatchSize
+from factbook.checks.results import evaluator, state_store
+from factbook.checks.results.evaluator import DueBatchSize
+from factbook.checks.results.state_store import StateCounts
 from factbook.clock import HOUR
 from factbook.storage import Database
 from tests.checks.catalog import CheckedCatalog, a_check, leaf
@@ -20,5 +20,5 @@ async def test_all_that_is_due_is_evaluated_in_batches_of_any_size(database: Dat
     time.advance(2 * HOUR + 1)
     database.remembered.of(DueBatchSize).entities = 5
     assert await evaluator.evaluate_due(database, time) == len(names)
-    assert await count_store.count_totals(database) == {"new": StateCounts(failing=len(names))}
+    assert await state_store.count_totals(database) == {"new": StateCounts(failing=len(names))}
     assert await evaluator.evaluate_due(database, time) == 0

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from factbook.checks.rules.explanation import Evidence, explain_check
+from factbook.checks.rules.rule_evaluation import Evidence, explain_check
 from factbook.checks.state import FAIL, INAPPLICABLE, PASS, UNKNOWN
 from tests.checks.making import NOW, check, entity
 from tests.checks.sources import leaf

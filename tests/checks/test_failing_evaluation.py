@@ -8,8 +8,8 @@ from structlog.testing import capture_logs
 
 from factbook.checks.definitions import publications
 from factbook.checks.definitions.definition_versions import scorecard_store
-from factbook.checks.results import publication
-from factbook.checks.results.check_set import CheckCache, CheckSet
+from factbook.checks.results import evaluator
+from factbook.checks.results.entity_evaluation import CheckCache, CheckSet
 from factbook.checks.results.incremental import make_grading
 from factbook.checks.state import FAIL, PASS, UNKNOWN
 from factbook.errors import UnavailableError
@@ -97,7 +97,7 @@ async def test_a_scorecard_that_raises_leaves_its_levels_and_nothing_that_is_wri
     card = scorecards.document(entries=[{"check": "few", "level": "bronze"}, "none"])
     await scorecards.put(database, card)
     await scorecards.publish(database)
-    await publication.finish_gradings(database, catalog.time)
+    await evaluator.finish_gradings(database, catalog.time)
     before = await database.all("SELECT entity_id, levels FROM scorecard_levels")
 
     def grading(transaction: Transaction) -> None:
@@ -120,7 +120,7 @@ async def test_a_scorecard_that_cannot_be_read_is_left_out(catalog: CheckedCatal
     card = scorecards.document(entries=[{"check": "few", "level": "bronze"}])
     await scorecards.put(database, card)
     await scorecards.publish(database)
-    await publication.finish_gradings(database, catalog.time)
+    await evaluator.finish_gradings(database, catalog.time)
 
     def of_a_later_release(transaction: Transaction) -> None:
         transaction.run("UPDATE scorecards SET published = ?", ('{"id": 1}',))

@@ -10,7 +10,7 @@ from factbook.checks import state
 from factbook.checks.definitions import definition_versions, publications
 from factbook.checks.definitions.definition_versions import scorecard_store
 from factbook.checks.definitions.scorecard import parse_scorecard
-from factbook.checks.results import level_store, publication
+from factbook.checks.results import evaluator, level_store
 from factbook.checks.results.grader import Grader, decode_level
 from factbook.checks.results.level_store import (
     CountedCheck,
@@ -283,6 +283,6 @@ async def test_a_grading_leaves_no_empty_states_behind(database: Database) -> No
     await database.write(lambda tx: tx.run("UPDATE entities SET head = ?, body = ?", texts))
     await put(database, document())
     await publish(database)
-    await publication.finish_gradings(database, Time())
+    await evaluator.finish_gradings(database, Time())
     assert len(await database.all("SELECT entity_id FROM scorecard_levels")) == 12
     assert await database.all("SELECT entity_id FROM check_states") == []

@@ -3,8 +3,7 @@ from typing import Any
 
 import pytest
 
-from factbook.checks.takeover.taken_over import Remarks
-from factbook.checks.takeover.tech_insights import Translation, make_jmespath
+from factbook.checks.takeover import Remarks, Translation, make_jmespath
 from tests.checks.making import problems
 from tests.checks.public_rules import RULES
 

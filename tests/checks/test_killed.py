@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from factbook.checks.definitions.publications import LAST_PLACE
-from factbook.checks.results import publication
+from factbook.checks.results import evaluator
 from factbook.storage import Database
 from tests.checks.catalog import CheckedCatalog, a_check, leaf
 from tests.checks.verification import verify
@@ -59,6 +59,6 @@ async def test_a_publication_goes_on_where_a_process_was_killed(
     [begun] = await database.one("SELECT MIN(evaluated_up_to) FROM checks") or (0,)
     assert 0 < begun < LAST_PLACE
     assert not (await verify(database, catalog.time()))["component:default/c000"].states
-    await publication.finish_publications(database, catalog.time)
+    await evaluator.finish_publications(database, catalog.time)
     found = await verify(database, catalog.time())
     assert {len(one.states) for one in found.values()} == {_CHECKS}

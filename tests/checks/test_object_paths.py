@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from factbook.checks.rules.checked_entity import CheckedEntity
-from factbook.checks.rules.explanation import explain_check
+from factbook.checks.rules.rule_evaluation import explain_check
 from factbook.checks.state import FAIL, PASS, UNKNOWN
 from tests.checks.making import NOW, check, entity, evaluated, problems
 

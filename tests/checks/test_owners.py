@@ -11,7 +11,7 @@ from factbook.catalog.sets import Annotator, Prepared, PushRules, prepare_items
 from factbook.catalog.store import stored_sets
 from factbook.catalog.store.diff import Guards
 from factbook.catalog.store.stored_sets import Actor
-from factbook.checks.scorecards.write_trial import ResultDifference, WriteTrial
+from factbook.checks.trials import ResultDifference, WriteTrial
 from factbook.storage import Database, Transaction, Write
 from factbook.storage.database import ChecksPort
 from tests.checks.catalog import ACTOR, CheckedCatalog, a_check, leaf

@@ -4,9 +4,9 @@ import pytest
 
 from factbook.checks import state
 from factbook.checks.definitions.definition_versions import check_store
-from factbook.checks.results.count_store import StateCounts
+from factbook.checks.results.state_store import StateCounts
 from factbook.checks.rules.check_definition import parse_check
-from factbook.checks.scorecards.preview import PreviewScope, preview_check
+from factbook.checks.trials import PreviewScope, preview_check
 from factbook.storage import Database
 from tests.checks.catalog import CheckedCatalog, a_check, leaf
 from tests.service import Time

@@ -5,8 +5,8 @@ from functools import partial
 import pytest
 
 from factbook.checks.definitions.definition_versions import check_store
-from factbook.checks.results import count_store, publication
-from factbook.checks.results.count_store import StateCounts
+from factbook.checks.results import evaluator, state_store
+from factbook.checks.results.state_store import StateCounts
 from factbook.storage import Database
 from tests.checks.catalog import CheckedCatalog, a_check, leaf
 from tests.service import Time
@@ -43,7 +43,7 @@ async def test_a_check_gets_its_byte_and_leaves_those_of_others(catalog: Checked
     assert await states(catalog) == {"a": b"\0\2\2", "b": b"\0\1\1", "c": b"\0\3\3"}
     await catalog.publish(a_check("first", ON))
     assert await states(catalog) == {"a": b"\1\2", "b": b"\2\1", "c": b"\3\3"}
-    assert await count_store.count_totals(catalog.database) == {
+    assert await state_store.count_totals(catalog.database) == {
         "first": StateCounts(passing=1, failing=1, undecided=1),
         "second": StateCounts(passing=1, failing=1, undecided=1),
     }
@@ -53,7 +53,7 @@ async def test_states_that_end_before_the_slot_are_filled_up(catalog: CheckedCat
     await catalog.publish(a_check("first", ON))
     await catalog.publish(a_check("gone", ON), a_check("second", OFF), settled=False)
     await catalog.database.write(partial(check_store.delete, id_="gone"))
-    await publication.finish_publications(catalog.database, catalog.time)
+    await evaluator.finish_publications(catalog.database, catalog.time)
     assert await states(catalog) == {"a": b"\1\0\2", "b": b"\2\0\1", "c": b"\3\0\3"}
 
 

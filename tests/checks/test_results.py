@@ -7,10 +7,9 @@ import pytest
 from factbook.catalog.store import stored_entities
 from factbook.checks import state
 from factbook.checks.definitions.definition_versions import check_store
-from factbook.checks.results import count_store, evaluator, publication, result_queries, state_store
-from factbook.checks.results.count_store import StateCounts
+from factbook.checks.results import evaluator, result_queries, state_store
 from factbook.checks.results.result_queries import EntityResults, ResultFilter
-from factbook.checks.results.state_store import Change
+from factbook.checks.results.state_store import Change, StateCounts
 from factbook.clock import DAY, HOUR
 from factbook.storage import Database
 from tests.checks.catalog import CheckedCatalog, a_check, leaf
@@ -139,19 +138,19 @@ async def test_entities_that_are_counted_come_in_the_same_pages(
 
 async def test_counts_are_by_state_and_owner(catalog: CheckedCatalog) -> None:
     database = catalog.database
-    assert await count_store.count_totals(database) == {
+    assert await state_store.count_totals(database) == {
         "few": StateCounts(failing=1, undecided=2),
         "on": StateCounts(passing=1, failing=1, undecided=1),
     }
-    only = await count_store.count_totals(database, ["on", "none"])
+    only = await state_store.count_totals(database, ["on", "none"])
     assert list(only) == ["on"]
-    found = await count_store.count_by_owner(database, "on")
+    found = await state_store.count_by_owner(database, "on")
     assert {owner: one for owner, one in found.items() if any(one)} == {
         "": StateCounts(undecided=1),
         "group:default/blue": StateCounts(failing=1),
         "group:default/red": StateCounts(passing=1),
     }
-    assert await count_store.count_of_owners(database, ["group:default/red"]) == {
+    assert await state_store.count_of_owners(database, ["group:default/red"]) == {
         "few": StateCounts(failing=1),
         "on": StateCounts(passing=1),
     }
@@ -167,7 +166,7 @@ async def test_readers_see_the_version_before_until_every_entity_is_evaluated(
     assert (await words(catalog, "a"))["on"] == "pass"
     while await catalog.database.all("SELECT 1 FROM checks WHERE pending_slot IS NOT NULL"):
         assert (await words(catalog, "a"))["on"] == "pass"
-        assert await publication.evaluate_pending(catalog.database, time)
+        assert await evaluator.evaluate_pending(catalog.database, time)
     assert [(await words(catalog, name))["on"] for name in "abc"] == ["fail", "pass", "fail"]
     assert {name: (await history(catalog, name))[0].why for name in "abc"} == {
         name: {"version": "1.1.0"} for name in "abc"
@@ -179,7 +178,7 @@ async def test_a_check_that_was_deleted_leaves_nothing(catalog: CheckedCatalog, 
     for id_ in ("on", "few"):
         await database.write(partial(check_store.delete, id_=id_))
     assert await words(catalog, "a") == {}
-    await publication.finish_publications(database, time)
+    await evaluator.finish_publications(database, time)
     for read in (
         "SELECT 1 FROM check_states",
         "SELECT 1 FROM check_counts",

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from factbook.catalog.store import related_entities
+from factbook.checks import scorecard_figures
 from factbook.checks.results import grader, level_store
 from factbook.checks.results.level_store import LevelDeltas, LevelRow
-from factbook.checks.scorecards import scorecard_figures
-from factbook.checks.scorecards.scorecard_figures import TrendFigures, TrendPoint
+from factbook.checks.scorecard_figures import TrendFigures, TrendPoint
 from factbook.clock import DAY
 from factbook.errors import InputError, NotFoundError
 from factbook.storage import Database, Transaction

@@ -18,8 +18,8 @@ from factbook.checks.definitions.exemption_store import (
     ExemptionRequest,
 )
 from factbook.checks.definitions.scorecard import ExemptionRules
-from factbook.checks.results import level_store, publication
-from factbook.checks.results.check_set import CheckCache
+from factbook.checks.results import evaluator, level_store
+from factbook.checks.results.entity_evaluation import CheckCache
 from factbook.checks.results.evaluator import Evaluation
 from factbook.checks.results.grader import find_slot_level
 from factbook.checks.results.incremental import make_grading
@@ -116,7 +116,7 @@ class ScorecardWriter(CheckWriter):
 
     async def regrade(self) -> None:
         """Do a piece of what gradings have left to do."""
-        await publication.grade_pending(self.database, self.time)
+        await evaluator.grade_pending(self.database, self.time)
 
 
 def _age(one: Exemption) -> tuple[object, ...]:
@@ -233,7 +233,7 @@ async def test_levels_follow_what_is_written_while_every_check_is_a_draft(
     await put(database, scorecard(entries=["draft"]))
     await catalog.push(a="red", b="blue")
     await publish(database)
-    await publication.finish_gradings(database, time)
+    await evaluator.finish_gradings(database, time)
     assert await verify(database, time()) == {1: 2}
     await catalog.push(b="blue", c="red")
     await catalog.push(c="blue", d="")

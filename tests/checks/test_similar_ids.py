@@ -7,9 +7,9 @@ import pytest
 
 from factbook.checks import state
 from factbook.checks.definitions.definition_versions import check_store
-from factbook.checks.results import count_store, publication, result_queries
-from factbook.checks.results.count_store import StateCounts
+from factbook.checks.results import evaluator, result_queries, state_store
 from factbook.checks.results.result_queries import ResultFilter
+from factbook.checks.results.state_store import StateCounts
 from factbook.storage import Database
 from tests.checks.catalog import CheckedCatalog, a_check, leaf
 from tests.checks.making import problems
@@ -45,7 +45,7 @@ async def test_checks_whose_ids_differ_in_case_stay_apart(catalog: CheckedCatalo
     assert await words(catalog) == {"A": "pass", "a": "fail", "reader": "pass"}
     await catalog.record("shop", on=False)
     assert await words(catalog) == {"A": "fail", "a": "pass", "reader": "fail"}
-    assert await count_store.count_totals(database) == {
+    assert await state_store.count_totals(database) == {
         "A": StateCounts(failing=1),
         "a": StateCounts(passing=1),
         "reader": StateCounts(failing=1),
@@ -54,7 +54,7 @@ async def test_checks_whose_ids_differ_in_case_stay_apart(catalog: CheckedCatalo
     assert len(await result_queries.list_check_rows(database, "A", failing, 10)) == 1
     assert await result_queries.list_check_rows(database, "a", failing, 10) == []
     await database.write(partial(check_store.delete, id_="a"))
-    await publication.finish_publications(database, catalog.time)
+    await evaluator.finish_publications(database, catalog.time)
     assert await words(catalog) == {"A": "fail", "reader": "fail"}
     [change] = await database.all(
         "SELECT DISTINCT check_id FROM check_changes WHERE check_id <> ?", ("reader",)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from factbook.checks.definitions import definition_writes, scorecard, validation
+from factbook.checks.definitions import definition_writes, scorecard
 from factbook.checks.definitions.definition_versions import check_store, scorecard_store
-from factbook.checks.definitions.validation import CheckContext
+from factbook.checks.definitions.definition_writes import CheckContext
 from factbook.checks.document_readers import DefinitionDocument
 from factbook.checks.rules import check_trial
 from factbook.checks.rules.check_definition import parse_check
@@ -39,7 +39,7 @@ def test_every_document_is_valid_and_fits_the_sources(hosts: list[DataSource]) -
     ids = []
     for _, document in of_kind("check", hosts):
         check = parse_check(document)
-        assert validation.find_check_problems(check, CheckContext(sources, {})) == []
+        assert definition_writes.find_check_problems(check, CheckContext(sources, {})) == []
         assert [one for one in check_trial.try_check(check, NOON) if not one.passed] == []
         ids.append(check.id)
     [card] = of_kind("scorecard", hosts)

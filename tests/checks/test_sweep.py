@@ -6,7 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from factbook.catalog.store import stored_entities
-from factbook.checks.results import evaluator, publication
+from factbook.checks.results import evaluator
 from factbook.checks.results.evaluator import Evaluation, StateSweep
 from factbook.clock import DAY, HOUR, MINUTE
 from factbook.storage import Database, Transaction
@@ -41,7 +41,7 @@ async def catalog(database: Database) -> CheckedCatalog:
         database, scorecards.document(entries=[{"check": "few", "level": "silver"}])
     )
     await scorecards.publish(database)
-    await publication.finish_gradings(database, catalog.time)
+    await evaluator.finish_gradings(database, catalog.time)
     return catalog
 
 
@@ -89,7 +89,7 @@ async def test_entities_that_the_release_before_changed_and_removed_are_counted_
 ) -> None:
     await before.push(b="blue", c="red")
     await catalog.push(b="blue", c="red")
-    await publication.finish_publications(catalog.database, catalog.time)
+    await evaluator.finish_publications(catalog.database, catalog.time)
     await evaluator.evaluate_due(catalog.database, catalog.time)
     with pytest.raises(AssertionError):
         await verify(catalog.database, catalog.time())

@@ -2,10 +2,10 @@ from typing import Any
 
 import pytest
 
+from factbook.checks import takeover
 from factbook.checks.rules import check_trial
 from factbook.checks.rules.check_definition import parse_check
-from factbook.checks.takeover import tech_insights
-from factbook.checks.takeover.taken_over import TakenOver
+from factbook.checks.takeover import TakenOver
 from factbook.errors import InputError
 
 LEAF = {"fact": "hasGroupOwner", "operator": "equal", "value": True}
@@ -23,7 +23,7 @@ def one(**members: Any) -> dict[str, Any]:
 
 def taken(**checks: Any) -> TakenOver:
     config = {"techInsights": {"factChecker": {"checks": checks}}}
-    return tech_insights.take_over_backstage(config, {"githubFactRetriever": "github"})
+    return takeover.take_over_backstage(config, {"githubFactRetriever": "github"})
 
 
 def remarks(found: TakenOver) -> dict[str, str]:
@@ -220,4 +220,4 @@ def test_ranks_become_a_scorecard(ranks: tuple[int, int], levels: list[str]) -> 
 @pytest.mark.parametrize("config", [None, [], {}, {"techInsights": {"factChecker": 3}}])
 def test_a_configuration_without_checks_is_refused(config: Any) -> None:
     with pytest.raises(InputError, match="no checks below"):
-        tech_insights.take_over_backstage(config, {})
+        takeover.take_over_backstage(config, {})

@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
-from factbook.checks.takeover import tech_insights
-from factbook.checks.takeover.taken_over import TakenOver
+from factbook.checks import takeover
+from factbook.checks.takeover import TakenOver
 from factbook.errors import InputError
 
 SOURCES = [
@@ -28,7 +28,7 @@ def one(*leaves: dict[str, Any], **members: Any) -> dict[str, Any]:
 
 def taken(*checks: dict[str, Any], scorecards: Any = ()) -> TakenOver:
     export = {"checks": list(checks), "scorecards": list(scorecards), "dataSources": SOURCES}
-    return tech_insights.take_over_roadie(export, {"7f3a": "github"})
+    return takeover.take_over_roadie(export, {"7f3a": "github"})
 
 
 def test_ids_of_facts_become_their_names() -> None:
@@ -99,7 +99,7 @@ def test_a_scorecard_has_the_checks_that_were_taken_over() -> None:
     "export", [[one()], {"checks": {"items": [one()]}}, {"checks": [one()]}, one()]
 )
 def test_any_of_their_answers_is_read(export: Any) -> None:
-    found = tech_insights.take_over_roadie(export, {})
+    found = takeover.take_over_roadie(export, {})
 
     # Without the data sources nobody knows whose fact it is.
     assert [remark.path for _, remark in found.remarks] == ["rule.conditions.all[0].fact"]
@@ -110,4 +110,4 @@ def test_an_export_of_nothing_is_refused(subtests: pytest.Subtests) -> None:
     message = "neither checks nor scorecards"
     for export in exports:
         with subtests.test(export=export), pytest.raises(InputError, match=message):
-            tech_insights.take_over_roadie(export, {})
+            takeover.take_over_roadie(export, {})

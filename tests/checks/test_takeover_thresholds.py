@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from factbook.checks import takeover
 from factbook.checks.state import FAIL, PASS, UNKNOWN
-from factbook.checks.takeover import rhdh
 from factbook.errors import InputError
 from tests.checks.making import check, entity, evaluated
 
@@ -26,7 +26,7 @@ LADDER = [("success", "<10"), ("warning", "10-50"), ("error", ">50")]
 
 
 def test_a_metric_becomes_a_check_and_an_advisory_one() -> None:
-    found = rhdh.take_over_rhdh(config(LADDER), {"github": "code"})
+    found = takeover.take_over_rhdh(config(LADDER), {"github": "code"})
 
     both = {one.document["id"]: check(one.document["rule"]) for one in found.documents}
     states = {
@@ -56,9 +56,9 @@ _EXPRESSIONS = st.one_of(
 )
 def test_the_first_threshold_that_matches_decides(rules: list[tuple[str, str]]) -> None:
     rules = [*rules, ("success", "!=9"), ("error", "==9")]
-    read = [(key, rhdh.parse_threshold(expression)) for key, expression in rules]
+    read = [(key, takeover.parse_threshold(expression)) for key, expression in rules]
 
-    found = rhdh.take_over_rhdh(config(rules), {})
+    found = takeover.take_over_rhdh(config(rules), {})
 
     by_id = {one.document["id"]: check(one.document["rule"]) for one in found.documents}
     for value in (-4, -3, -2.5, -1, 0, 0.5, 1, 2, 3, 4, 9):
@@ -74,14 +74,14 @@ def test_the_first_threshold_that_matches_decides(rules: list[tuple[str, str]]) 
 def test_an_expression_that_is_none_is_told(subtests: pytest.Subtests) -> None:
     for expression in ("", "10", "=<3", "3-1", ">true", "a-b", "1-2-3", None, 5):
         with subtests.test(expression=expression):
-            found = rhdh.take_over_rhdh(config([("success", "==1"), ("error", expression)]), {})
+            found = takeover.take_over_rhdh(config([("success", "==1"), ("error", expression)]), {})
 
             assert found.documents == []
             assert "refused: github.openPRs: thresholds.rules[1].expression" in remarks(found)
 
 
 def test_booleans_are_compared() -> None:
-    found = rhdh.take_over_rhdh(config([("success", "!=false"), ("error", "==false")]), {})
+    found = takeover.take_over_rhdh(config([("success", "!=false"), ("error", "==false")]), {})
 
     [one] = found.documents
     rule = check(one.document["rule"])
@@ -102,7 +102,7 @@ def test_booleans_are_compared() -> None:
     ],
 )
 def test_what_has_no_meaning_here_is_left_out(given: Any, remark: str) -> None:
-    found = rhdh.take_over_rhdh(given, {})
+    found = takeover.take_over_rhdh(given, {})
 
     assert found.documents == []
     assert remark in remarks(found)
@@ -112,4 +112,4 @@ def test_what_has_no_meaning_here_is_left_out(given: Any, remark: str) -> None:
 @pytest.mark.parametrize("given", [None, {}, {"scorecard": []}, {"scorecard": {"plugins": {}}}])
 def test_a_configuration_without_thresholds_is_refused(given: Any) -> None:
     with pytest.raises(InputError, match="no thresholds"):
-        rhdh.take_over_rhdh(given, {})
+        takeover.take_over_rhdh(given, {})

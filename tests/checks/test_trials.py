@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
-from factbook.checks.scorecards import write_trial
-from factbook.checks.scorecards.write_trial import EvaluatedTrial, TrialRoom, WriteTrial
+from factbook.checks import trials
+from factbook.checks.trials import EvaluatedTrial, TrialRoom, WriteTrial
 from factbook.errors import InputError, TooManyRequestsError
 from factbook.storage import Database
 from tests.checks.catalog import CheckedCatalog, a_check, leaf
@@ -70,18 +70,18 @@ async def test_a_caller_has_one_trial_at_a_time_and_few_that_wait() -> None:
 async def test_a_trial_is_evaluated_on_a_thread_within_its_budget() -> None:
     async with TrialRoom().enter("tok_1") as budget:
         assert await budget.work(threading.get_ident) != threading.get_ident()
-        budget.charge(write_trial.MOST_STEPS)
+        budget.charge(trials.MOST_STEPS)
         with pytest.raises(InputError, match="The trial would take too long"):
             budget.charge(1)
 
 
 async def test_a_caller_has_an_allowance_for_trials() -> None:
     room = TrialRoom()
-    whole = write_trial.MOST_STEPS_A_MINUTE // write_trial.MOST_STEPS
+    whole = trials.MOST_STEPS_A_MINUTE // trials.MOST_STEPS
 
     async def spend(caller: str) -> None:
         async with room.enter(caller) as budget:
-            budget.charge(write_trial.MOST_STEPS)
+            budget.charge(trials.MOST_STEPS)
 
     for _ in range(whole):
         await spend("tok_1")

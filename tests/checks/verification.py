@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 from factbook.catalog.store import stored_entities
 from factbook.checks import state
 from factbook.checks.definitions import publications
-from factbook.checks.results.check_set import CheckCache, CheckSet
-from factbook.checks.results.count_store import PLACES, StateCounts
+from factbook.checks.results.entity_evaluation import CheckCache, CheckSet
 from factbook.checks.results.level_store import find_owner
+from factbook.checks.results.state_store import PLACES, StateCounts
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.facts import store
 from factbook.facts.entity_filter import Matcher

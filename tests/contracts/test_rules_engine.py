@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from factbook.checks.state import UNKNOWN, name_state
-from factbook.checks.takeover.taken_over import Remarks
-from factbook.checks.takeover.tech_insights import Translation
+from factbook.checks.takeover import Remarks, Translation
 from tests.checks.making import check, entity, evaluated
 from tests.checks.public_rules import RULES, PublicRule
 from tests.contracts.node import HERE, NODE

@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from factbook.checks import document_readers
-from factbook.checks.definitions import validation
-from factbook.checks.definitions.validation import CheckContext
+from factbook.checks.definitions import definition_writes
+from factbook.checks.definitions.definition_writes import CheckContext
 from factbook.checks.rules import check_definition, check_trial
 from factbook.checks.rules.check_definition import CHECK_MEMBERS, parse_check
 from factbook.facts.datasource import DataSource
@@ -31,7 +31,7 @@ def example() -> dict[str, Any]:
 def test_the_example_is_a_check_whose_tests_hold(example: dict[str, Any]) -> None:
     check = parse_check(example)
 
-    assert validation.find_check_problems(check, CheckContext({"github": GITHUB}, {})) == []
+    assert definition_writes.find_check_problems(check, CheckContext({"github": GITHUB}, {})) == []
     assert all(one.passed for one in check_trial.try_check(check, NOON))
     assert list(check_trial.list_test_gaps(check)) == []
 

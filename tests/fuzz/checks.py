@@ -5,14 +5,18 @@ from typing import Any
 import msgspec
 
 from factbook.checks import document_readers, state
-from factbook.checks.definitions import exemption_store, scorecard, validation
-from factbook.checks.definitions.validation import CheckContext
-from factbook.checks.rules import check_definition, check_trial, comparisons, language
+from factbook.checks.definitions import definition_writes, exemption_store, scorecard
+from factbook.checks.definitions.definition_writes import CheckContext
+from factbook.checks.rules import check_definition, check_trial, language
 from factbook.checks.rules.check_definition import parse_check
 from factbook.checks.rules.checked_entity import CheckedEntity
-from factbook.checks.rules.explanation import explain_check
-from factbook.checks.rules.rule_evaluation import CompiledCheck
-from factbook.checks.takeover import rhdh, tech_insights
+from factbook.checks.rules.rule_evaluation import CompiledCheck, explain_check
+from factbook.checks.takeover import (
+    parse_threshold,
+    take_over_backstage,
+    take_over_rhdh,
+    take_over_roadie,
+)
 from factbook.datasources import fact_columns
 from factbook.facts.freshness import Latest
 from tests.checks.sources import CODE, SOURCES
@@ -57,7 +61,7 @@ def check(data: bytes) -> None:
     assert language.describe_rule(found.rule).endswith(".")
     assert len(check_trial.try_check(found, NOON)) == len(found.tests)
     assert all(message for _, message in check_trial.list_test_gaps(found))
-    for problem in validation.find_check_problems(found, CheckContext(SOURCES, {})):
+    for problem in definition_writes.find_check_problems(found, CheckContext(SOURCES, {})):
         assert problem["message"]
 
 
@@ -94,9 +98,9 @@ def takeover(data: bytes) -> None:
     """What is taken over is taken by this service, and the rest is told."""
     given = json(data)
     for taken_over in (
-        tech_insights.take_over_backstage,
-        rhdh.take_over_rhdh,
-        tech_insights.take_over_roadie,
+        take_over_backstage,
+        take_over_rhdh,
+        take_over_roadie,
     ):
         found = tried(taken_over, given, {"7f3a": "code"})
         for kind, document in found.documents if found else ():
@@ -104,16 +108,16 @@ def takeover(data: bytes) -> None:
         for _, remark in found.remarks if found else ():
             assert remark.message
     for line in lines(data, 3):
-        threshold = rhdh.parse_threshold(line)
+        threshold = parse_threshold(line)
         assert threshold is None or threshold.matches(1) in (True, False)
 
 
 def version(data: bytes) -> None:
     """Two versions are in one order, whichever is asked about first."""
-    first, second = map(comparisons.parse_version, lines(data, 2))
+    first, second = map(language.parse_version, lines(data, 2))
     if first is not None and second is not None:
         assert (first < second) + (first == second) + (first > second) == 1
-    comparisons.parse_version(text(data))
+    language.parse_version(text(data))
 
 
 TARGETS = [
@@ -148,6 +152,6 @@ TARGETS = [
         ),
     ),
     Target("value-filter", value_filter, ("datasources.fact_columns.read_value_filter",)),
-    Target("check-takeover", takeover, ("checks.takeover.rhdh.parse_threshold",)),
-    Target("version", version, ("checks.rules.comparisons.parse_version",)),
+    Target("check-takeover", takeover, ("checks.takeover.parse_threshold",)),
+    Target("version", version, ("checks.rules.language.parse_version",)),
 ]

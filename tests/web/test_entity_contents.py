@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from factbook.catalog.store import entity_query
-from factbook.checks.scorecards import scorecard_figures
+from factbook.checks import scorecard_figures
 from factbook.clock import DAY
 from factbook.facts.schema import Fact
 from factbook.integrations import SOURCES as CATALOGS

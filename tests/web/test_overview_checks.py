@@ -6,8 +6,7 @@ from urllib.parse import quote
 
 import pytest
 
-from factbook.checks.digests import digest
-from factbook.checks.scorecards import scorecard_figures
+from factbook.checks import digests, scorecard_figures
 from factbook.clock import DAY
 from tests.api.defining import item, push
 from tests.conftest import StartService
@@ -146,10 +145,10 @@ async def test_entities_that_left_are_not_counted_as_newly_failing(scoring: Serv
     await scoring.push("more", component("brief"))
     await push(scoring, item("component:default/brief", lines=1))
     scoring.time.advance(DAY)
-    there = await digest.count_recent_changes(scoring.state.database, 0, scoring.time())
+    there = await digests.count_recent_changes(scoring.state.database, 0, scoring.time())
     assert there.to("fail") == {"covered": 1, "much": 1}
     await scoring.push("more")
-    gone = await digest.count_recent_changes(scoring.state.database, 0, scoring.time())
+    gone = await digests.count_recent_changes(scoring.state.database, 0, scoring.time())
     assert gone.to("fail") == {}
 
 
@@ -160,7 +159,7 @@ async def test_of_very_many_changes_the_last_ones_are_looked_at(
     await push(scoring, item(WEB, lines=20))
     scoring.time.advance(DAY)
     await push(scoring, item(API, lines=99))
-    found = await digest.count_recent_changes(
+    found = await digests.count_recent_changes(
         scoring.state.database, scoring.time() - 7 * DAY, scoring.time(), most=2
     )
     assert found.is_cut

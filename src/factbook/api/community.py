@@ -18,11 +18,11 @@ from factbook.catalog.store import stored_entities
 from factbook.checks import state
 from factbook.checks.definitions.definition_versions import check_store
 from factbook.checks.results import result_queries
-from factbook.checks.results.check_set import CheckCache
+from factbook.checks.results.entity_evaluation import CheckCache
 from factbook.checks.results.result_queries import CheckResult
 from factbook.checks.rules.check_definition import Check, parse_stored_check
-from factbook.checks.rules.explanation import Explanation
 from factbook.checks.rules.language import CHECKS, ENTITY, walk_leaves
+from factbook.checks.rules.rule_evaluation import Explanation
 from factbook.clock import iso, milliseconds
 from factbook.errors import FactbookError, InputError
 from factbook.facts import history, store

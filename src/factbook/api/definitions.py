@@ -20,7 +20,7 @@ from factbook.api.endpoint import require_permissions
 from factbook.audit.trail import About, AuditEntry
 from factbook.auth.permissions import CATALOG_READ
 from factbook.catalog.store import entity_query
-from factbook.checks.definitions import definition_writes, publications, validation
+from factbook.checks.definitions import definition_writes, publications
 from factbook.checks.definitions.definition_versions import (
     StagedDefinition,
     StagedStore,
@@ -311,9 +311,9 @@ async def _verify_check(
 
     def authorized(check: Check) -> None:
         if token is not None:
-            require_permissions(token, validation.list_needed_permissions(check))
+            require_permissions(token, definition_writes.list_needed_permissions(check))
 
-    return await validation.read_check_document(
+    return await definition_writes.read_check_document(
         document, state.database, state.registry, depth, check_id, authorized
     )
 
@@ -372,7 +372,9 @@ async def _verify_scorecard(
     request: Request, state: SourceContext, document: dict[str, Any], scorecard_id: str | None
 ) -> object:
     depth = state.settings.max_json_depth
-    found = await validation.read_scorecard_document(document, state.database, depth, scorecard_id)
+    found = await definition_writes.read_scorecard_document(
+        document, state.database, depth, scorecard_id
+    )
     # Its figures count the entities that its filter lets through.
     if request.token is not None and found.applies_to is not None:
         require_permissions(request.token, (CATALOG_READ,))

@@ -11,19 +11,18 @@ from factbook.catalog import ref as refs
 from factbook.catalog.store import stored_entities
 from factbook.catalog.store.stored_sets import Actor
 from factbook.catalog.validation import deeper_than, too_deep
-from factbook.checks import state
-from factbook.checks.definitions import validation
+from factbook.checks import state, trials
+from factbook.checks.definitions import definition_writes
 from factbook.checks.definitions.definition_versions import check_store
 from factbook.checks.results import entity_evaluation
 from factbook.checks.rules.check_definition import Check
 from factbook.checks.rules.checked_entity import CheckedEntity
-from factbook.checks.rules.explanation import Explainer
-from factbook.checks.scorecards import preview
-from factbook.checks.scorecards.preview import PreviewScope
-from factbook.checks.scorecards.write_trial import (
+from factbook.checks.rules.rule_evaluation import Explainer
+from factbook.checks.trials import (
     MOST_EXPLAINED,
     EntityTrial,
     GivenFacts,
+    PreviewScope,
     TriedEntityResult,
 )
 from factbook.clock import milliseconds
@@ -63,7 +62,7 @@ async def post_check_preview(request: Request, state: SourceContext) -> JsonRepl
         _build_preview_scope(asked, state.settings.max_json_depth),
     )
     async with request.aside():
-        found = await preview.preview_check(
+        found = await trials.preview_check(
             state.database, check, now, asked.limit, request.caller, scope
         )
     shown = [PreviewedResult(one.ref, *one.words) for one in found.first]
@@ -87,7 +86,7 @@ async def _read_preview_check(asked: NewPreview, state: SourceContext) -> Check:
         given = {name: value for name, value in merged.items() if value is not None}
     elif asked.changes is not msgspec.UNSET:
         raise InputError("changes are for a stored check; change the definition itself.")
-    return await validation.read_check_document(given, state.database, state.registry, depth)
+    return await definition_writes.read_check_document(given, state.database, state.registry, depth)
 
 
 def _build_preview_scope(asked: NewPreview, depth: int) -> PreviewScope:
@@ -121,7 +120,7 @@ async def _explain_preview(
         return
     own = await entity_evaluation.read_own_facts(state.database, entity_id)
     facts = {**await store.list_latest_by_ref(state.database, shown.entity_ref), **own}
-    latest = preview.replace_facts(facts, scope.facts, now)
+    latest = trials.replace_facts(facts, scope.facts, now)
     entity = CheckedEntity(shown.entity_ref, document, latest)
     told = await asyncio.to_thread(explainer.explained, entity, now)
     shown.message = told.message

@@ -36,7 +36,7 @@ from factbook.schemas import catalog
 
 if TYPE_CHECKING:
     # Of the pushes, few are trials.
-    from factbook.checks.scorecards.write_trial import WriteTrial
+    from factbook.checks.trials import WriteTrial
 
 _MOST_RESULTS: Final = 500
 log = structlog.get_logger("factbook.push")

@@ -16,12 +16,11 @@ from factbook.api.parameters import ENTITY_WANTED
 from factbook.auth.permissions import SOURCE_READ
 from factbook.catalog import ref as refs
 from factbook.catalog.store import stored_entities
-from factbook.checks import state
+from factbook.checks import scorecard_figures, state
 from factbook.checks.definitions import exemption_store, scorecard
 from factbook.checks.definitions.definition_versions import check_store, scorecard_store
 from factbook.checks.definitions.exemption_store import ExemptionFilter
-from factbook.checks.results import count_store, level_store, result_queries, state_store
-from factbook.checks.results.count_store import StateCounts
+from factbook.checks.results import level_store, result_queries, state_store
 from factbook.checks.results.grader import GradedLevel, Step, decode_level
 from factbook.checks.results.result_queries import (
     CheckedRow,
@@ -31,10 +30,9 @@ from factbook.checks.results.result_queries import (
     ResultFilter,
     ResultPlace,
 )
-from factbook.checks.rules.explanation import Evidence, Explanation
-from factbook.checks.scorecards import badge, scorecard_figures
-from factbook.checks.scorecards.badge import Badge
-from factbook.checks.scorecards.scorecard_figures import LevelFilter, ScorecardInEffect
+from factbook.checks.results.state_store import StateCounts
+from factbook.checks.rules.rule_evaluation import Evidence, Explanation
+from factbook.checks.scorecard_figures import Badge, LevelFilter, ScorecardInEffect
 from factbook.clock import DAY, iso, iso_or_none, minute
 from factbook.errors import InputError, NotFoundError
 from factbook.http import csv_lines
@@ -92,7 +90,7 @@ async def get_check_overview(
     """The numbers of entities by their state, kept as results change."""
     id_ = CHECK_ID.of(request)
     stored = await check_store.existing(state.database, id_)
-    counts = (await count_store.count_totals(state.database, [id_])).get(id_, StateCounts())
+    counts = (await state_store.count_totals(state.database, [id_])).get(id_, StateCounts())
     changed = await state_store.find_last_change(state.database, id_)
     known = counts.passing + counts.failing
     times = [at for at in (changed, stored.in_effect_at) if at is not None]
@@ -465,7 +463,7 @@ def _render_next_step(
 
 async def get_badge_image(request: Request, state: HandlerContext) -> JsonReply[str]:
     """The level of an entity as an image."""
-    text = badge.draw_badge(await _find_badge(request, state)).encode()
+    text = scorecard_figures.draw_badge(await _find_badge(request, state)).encode()
     return _answer_badge(request, text, f"{SVG}; charset=utf-8".encode())
 
 
@@ -492,7 +490,7 @@ async def _find_badge(request: Request, state: HandlerContext) -> Badge:
     if entity_id is None:
         raise missing
     levels = await level_store.read_entity_levels(state.database, entity_id)
-    found = badge.make_level_badge(given.card, decode_level(levels, given.slot))
+    found = scorecard_figures.make_level_badge(given.card, decode_level(levels, given.slot))
     age = await result_queries.read_age_of_checks(state.database, given.card.checks, state.clock())
     # A badge that is current is as old as caches let it be.
     is_old = bool(age.stale_sources)

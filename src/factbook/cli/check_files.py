@@ -6,15 +6,14 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from factbook.checks import document_readers
+from factbook.checks import document_readers, takeover
 from factbook.checks.document_readers import DefinitionDocument, Kind
 from factbook.checks.rules import check_trial, language
 from factbook.checks.rules.check_definition import Check
 from factbook.checks.rules.check_trial import CheckTrial
-from factbook.checks.rules.explanation import Evidence
+from factbook.checks.rules.rule_evaluation import Evidence
 from factbook.checks.state import name_state
-from factbook.checks.takeover import rhdh, tech_insights
-from factbook.checks.takeover.taken_over import REFUSED, ItemRemark, Sources, TakenOver
+from factbook.checks.takeover import REFUSED, ItemRemark, Sources, TakenOver
 from factbook.cli.connection import format_count
 from factbook.cli.definitions import file_content, write_new_file
 from factbook.cli.documents import STDIN, parse_entity_file
@@ -25,9 +24,9 @@ from factbook.errors import InputError
 _LONGEST_NAME: Final = 150
 
 _READERS: Final[Mapping[str, Callable[[object, Sources], TakenOver]]] = {
-    "backstage": tech_insights.take_over_backstage,
-    "rhdh": rhdh.take_over_rhdh,
-    "roadie": tech_insights.take_over_roadie,
+    "backstage": takeover.take_over_backstage,
+    "rhdh": takeover.take_over_rhdh,
+    "roadie": takeover.take_over_roadie,
 }
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     # Only who works on them imports them.
     from factbook.auth.oauth.clients import OAuthOptions
     from factbook.auth.oauth.company_tokens import CompanyTokens
-    from factbook.checks.scorecards.write_trial import WriteTrial
+    from factbook.checks.trials import WriteTrial
     from factbook.datasources.clients import Connect
     from factbook.datasources.registry import Registry
     from factbook.facts.datasource import DataSource

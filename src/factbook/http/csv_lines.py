@@ -6,9 +6,9 @@ from typing import Any, Final
 
 import msgspec
 
+from factbook.checks import scorecard_figures
 from factbook.checks.results import result_queries
-from factbook.checks.scorecards import scorecard_figures
-from factbook.checks.scorecards.scorecard_figures import LevelFilter, ScorecardInEffect
+from factbook.checks.scorecard_figures import LevelFilter, ScorecardInEffect
 from factbook.clock import iso, iso_or_none
 from factbook.facts import entity_values
 from factbook.facts.entity_values import EntityValue, ValueQuery

@@ -14,7 +14,7 @@ import structlog
 from factbook import __version__
 from factbook.catalog import people_trust
 from factbook.catalog.people_trust import PeopleTrust
-from factbook.checks.results import publication, state_store
+from factbook.checks.results import evaluator, state_store
 from factbook.clock import SECOND, Clock
 from factbook.errors import FactbookError, UnavailableError
 from factbook.importers import records
@@ -144,9 +144,9 @@ def _count_and_age(found: run_queue.Backlog, name: str) -> tuple[int, int | None
 
 async def _check_status(observed: Observed) -> AsyncIterator[StatusLine]:
     database = observed.database
-    settled = await publication.are_checks_settled(database)
+    settled = await evaluator.are_checks_settled(database)
     yield StatusLine("Publication of checks", "settled" if settled else "under way")
-    settled = await publication.are_scorecards_settled(database)
+    settled = await evaluator.are_scorecards_settled(database)
     yield StatusLine("Grading of scorecards", "settled" if settled else "under way")
     late = await state_store.find_oldest_due(database, observed.clock())
     yield StatusLine("Oldest state that is due", "none" if late is None else "", late)

@@ -7,12 +7,11 @@ from urllib.parse import quote, unquote
 from msgspec import Meta, UnsetType
 
 from factbook.catalog.store import related_entities
-from factbook.checks import state
-from factbook.checks.results.count_store import StateCounts
+from factbook.checks import scorecard_figures, state
 from factbook.checks.results.grader import GradedLevel, GroupHierarchy
-from factbook.checks.rules.explanation import Evidence, Explanation
-from factbook.checks.scorecards import scorecard_figures
-from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect
+from factbook.checks.results.state_store import StateCounts
+from factbook.checks.rules.rule_evaluation import Evidence, Explanation
+from factbook.checks.scorecard_figures import ScorecardInEffect
 from factbook.clock import iso_or_none
 from factbook.errors import InputError, NotFoundError, ToolError
 from factbook.storage import Database

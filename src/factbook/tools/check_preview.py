@@ -9,15 +9,14 @@ from msgspec import UNSET, Struct, UnsetType
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
 from factbook.catalog import ref as refs
 from factbook.catalog.store import stored_entities
-from factbook.checks import state
-from factbook.checks.definitions import validation
+from factbook.checks import state, trials
+from factbook.checks.definitions import definition_writes
 from factbook.checks.definitions.definition_versions import check_store
 from factbook.checks.results import entity_evaluation
-from factbook.checks.rules import explanation, language
+from factbook.checks.rules import language, rule_evaluation
 from factbook.checks.rules.check_definition import Check
 from factbook.checks.rules.checked_entity import CheckedEntity
-from factbook.checks.scorecards import preview
-from factbook.checks.scorecards.preview import PreviewScope
+from factbook.checks.trials import PreviewScope
 from factbook.errors import InputError, ToolError
 from factbook.facts import store
 from factbook.tools import check_common
@@ -103,7 +102,7 @@ async def run_check_preview(arguments: CheckPreviewArguments, context: Context) 
     scope = PreviewScope([ref] if ref else [])
     caller = context.call.grant.id
     try:
-        found = await preview.preview_check(
+        found = await trials.preview_check(
             context.database, check, context.now, arguments.limit, caller, scope
         )
     except InputError as error:
@@ -137,7 +136,7 @@ async def _read_previewed_check(arguments: CheckPreviewArguments, context: Conte
     assert isinstance(document, dict)
     call = context.call
     try:
-        return await validation.read_check_document(
+        return await definition_writes.read_check_document(
             document, context.database, call.registry, call.settings.max_json_depth
         )
     except InputError as error:
@@ -166,7 +165,7 @@ async def _explain_entity(check: Check, ref: str, context: Context) -> Document:
     own = await entity_evaluation.read_own_facts(database, entity_id)
     facts = {**await store.list_latest_by_ref(database, ref), **own}
     entity = CheckedEntity(ref, document, facts)
-    told = await asyncio.to_thread(explanation.explain_check, check, entity, context.now)
+    told = await asyncio.to_thread(rule_evaluation.explain_check, check, entity, context.now)
     return drop_empty(
         {"result": {"state": state.name_state(told.state), **render_explanation(told, values=True)}}
     )

@@ -10,12 +10,11 @@ from msgspec import UNSET, Struct, UnsetType
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ
 from factbook.catalog import ref as refs
 from factbook.catalog.store import stored_entities
-from factbook.checks import state
+from factbook.checks import scorecard_figures, state
 from factbook.checks.definitions import exemption_store, scorecard
 from factbook.checks.definitions.definition_versions import check_store, scorecard_store
 from factbook.checks.definitions.exemption_store import Exemption, ExemptionFilter
-from factbook.checks.results import count_store, level_store, result_queries, state_store
-from factbook.checks.results.count_store import StateCounts
+from factbook.checks.results import level_store, result_queries, state_store
 from factbook.checks.results.grader import decode_level
 from factbook.checks.results.result_queries import (
     CheckResult,
@@ -24,10 +23,9 @@ from factbook.checks.results.result_queries import (
     ResultFilter,
     ResultPlace,
 )
-from factbook.checks.results.state_store import Change, ChangeRange
+from factbook.checks.results.state_store import Change, ChangeRange, StateCounts
 from factbook.checks.rules.check_definition import parse_stored_check
-from factbook.checks.scorecards import scorecard_figures
-from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect
+from factbook.checks.scorecard_figures import ScorecardInEffect
 from factbook.clock import iso, iso_or_none
 from factbook.errors import InputError, ToolError
 from factbook.tools import check_common, tool
@@ -134,9 +132,9 @@ async def _answer_for_check(arguments: CheckResultsArguments, context: Context) 
     check = parse_stored_check(stored.published)
     shown = await result_queries.explain_rows(database, check, rows, context.now)
     if owners:
-        found = await count_store.count_of_owners(database, owners)
+        found = await state_store.count_of_owners(database, owners)
     else:
-        found = await count_store.count_totals(database, [id_])
+        found = await state_store.count_totals(database, [id_])
     age = await result_queries.read_age_of_checks(database, [id_], context.now)
     return {
         "checkId": id_,

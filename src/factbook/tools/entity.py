@@ -14,16 +14,16 @@ from msgspec import Struct
 
 from factbook.catalog.kinds import RELATIONS
 from factbook.catalog.store import summaries
+from factbook.checks import scorecard_figures
 from factbook.checks import state as states
 from factbook.checks.definitions import scorecard
 from factbook.checks.definitions.definition_versions import StoredScorecard, scorecard_store
 from factbook.checks.definitions.scorecard import Scorecard
 from factbook.checks.results import level_store, result_queries
-from factbook.checks.results.check_set import CheckCache
+from factbook.checks.results.entity_evaluation import CheckCache
 from factbook.checks.results.grader import decode_level
 from factbook.checks.results.result_queries import CheckResult
-from factbook.checks.scorecards import scorecard_figures
-from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect
+from factbook.checks.scorecard_figures import ScorecardInEffect
 from factbook.clock import iso
 from factbook.errors import FactbookError
 from factbook.storage import Database

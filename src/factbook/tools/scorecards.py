@@ -8,6 +8,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ
 from factbook.catalog import ref as refs
+from factbook.checks import scorecard_figures
 from factbook.checks.definitions import scorecard
 from factbook.checks.definitions.definition_versions import (
     StoredCheck,
@@ -16,13 +17,12 @@ from factbook.checks.definitions.definition_versions import (
     scorecard_store,
 )
 from factbook.checks.definitions.scorecard import Scorecard
-from factbook.checks.results import count_store, level_store, result_queries
-from factbook.checks.results.count_store import StateCounts
+from factbook.checks.results import level_store, result_queries, state_store
 from factbook.checks.results.result_queries import ResultAges
+from factbook.checks.results.state_store import StateCounts
 from factbook.checks.rules import language
 from factbook.checks.rules.check_definition import parse_stored_check
-from factbook.checks.scorecards import scorecard_figures
-from factbook.checks.scorecards.scorecard_figures import RollupGroup, ScorecardInEffect
+from factbook.checks.scorecard_figures import RollupGroup, ScorecardInEffect
 from factbook.clock import DAY, iso
 from factbook.errors import InputError, ToolError
 from factbook.storage import Database
@@ -68,7 +68,7 @@ async def run_scorecard_discovery(arguments: ScorecardDiscoveryArguments, contex
         listed = sorted(checks, key=lambda one: (one.id not in named, one.id))
     else:
         listed = [one for one in checks if one.id in named]
-    counts = await count_store.count_totals(context.database)
+    counts = await state_store.count_totals(context.database)
     ages = await result_queries.read_result_age(context.database, context.now)
     shown = [
         await _render_scorecard(context.database, one, ages) for one in wanted[: arguments.limit]

@@ -29,11 +29,10 @@ from factbook.catalog.store import (
 from factbook.catalog.store.conditions import AllOf, Condition, Contains, Has, Related
 from factbook.catalog.store.related_entities import Dangling
 from factbook.catalog.store.summaries import FilterCandidate
-from factbook.checks.definitions import validation
-from factbook.checks.definitions.validation import CheckContext
+from factbook.checks.definitions import definition_writes
+from factbook.checks.definitions.definition_writes import CheckContext
 from factbook.checks.results import entity_evaluation, result_queries, state_store
-from factbook.checks.results.check_set import CheckCache, CheckSet
-from factbook.checks.results.entity_evaluation import SlotStates
+from factbook.checks.results.entity_evaluation import CheckCache, CheckSet, SlotStates
 from factbook.checks.results.result_queries import ResultAge
 from factbook.checks.rules import language
 from factbook.checks.rules.checked_entity import CheckedEntity
@@ -359,7 +358,9 @@ async def read_conditions(
     known = await context.database.remembered.of(CheckCache).loaded(context.database)
     if rule is not None:
         checks = {one.id: one.compiled.check for one in known.checks if not one.is_pending}
-        validation.validate_rule(rule, "where", CheckContext(context.sources, checks), report)
+        definition_writes.validate_rule(
+            rule, "where", CheckContext(context.sources, checks), report
+        )
     if mistakes or rule is None:
         told = "; ".join(mistakes[:_MOST_MISTAKES])
         raise ToolError(f"where cannot be used: {told}. {_FORM}")

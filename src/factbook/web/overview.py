@@ -10,14 +10,13 @@ from factbook.auth.permissions import CATALOG_READ, CHECK_READ, SOURCE_READ
 from factbook.catalog import people_trust
 from factbook.catalog.store import entity_query, facets, related_entities, stored_sets
 from factbook.catalog.store.related_entities import Belonging, BelongingEntity
+from factbook.checks import digests, scorecard_figures
 from factbook.checks.definitions.definition_versions import check_store
-from factbook.checks.digests import digest
-from factbook.checks.results import count_store, grader, level_store, result_queries
-from factbook.checks.results.count_store import StateCounts
+from factbook.checks.results import grader, level_store, result_queries, state_store
 from factbook.checks.results.grader import NO_TALLY, GroupHierarchy, LevelTally
 from factbook.checks.results.result_queries import FailingCounts
-from factbook.checks.scorecards import scorecard_figures
-from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect, TrendPoint
+from factbook.checks.results.state_store import StateCounts
+from factbook.checks.scorecard_figures import ScorecardInEffect, TrendPoint
 from factbook.clock import DAY, HOUR
 from factbook.facts import freshness
 from factbook.http.requests import Reply
@@ -201,14 +200,14 @@ class ChecksInTrouble(NamedTuple):
     gone_unknown: list[Share]
     pass_again: int
     is_cut: bool
-    most: int = digest.MOST_RECENT_CHECKS
+    most: int = digests.MOST_RECENT_CHECKS
 
 
 async def checks_in_trouble(
     database: Database, counts: Mapping[str, StateCounts], titles: Mapping[str, str], now: int
 ) -> ChecksInTrouble:
     """Checks in effect that need attention; `counts` are theirs."""
-    found = await digest.count_recent_changes(database, now - _WEEK, now)
+    found = await digests.count_recent_changes(database, now - _WEEK, now)
     return ChecksInTrouble(
         _most({id_: one.failing for id_, one in counts.items()}, "fail", counts, titles),
         _most(found.to("fail"), "fail", counts, titles),
@@ -451,7 +450,7 @@ async def _checked(visit: PageContext) -> Mapping[str, Any]:
     database, now = visit.state.database, visit.now
     given = await team_scorecards.in_effect(database)
     levels = await of_scorecards(database, given[:_SCORECARDS])
-    counts = await count_store.count_totals(database)
+    counts = await state_store.count_totals(database)
     checks = None
     if counts:
         titles = {one.id: one.title for one in await check_store.everything(database)}

@@ -24,8 +24,8 @@ import structlog
 from factbook.auth import encryption
 from factbook.auth.encryption import NotOpenedError
 from factbook.catalog import ref
-from factbook.checks.digests import digest
-from factbook.checks.digests.digest import EVERYTHING, Digest, DigestLevels
+from factbook.checks import digests
+from factbook.checks.digests import EVERYTHING, Digest, DigestLevels
 from factbook.clock import DAY, HOUR, MINUTE, SECOND, Clock
 from factbook.errors import ConflictError, InputError, no_such
 from factbook.outbound.client import USER_AGENT
@@ -378,7 +378,7 @@ class DigestSender:
         # The end of the period stays the same when it is sent again.
         end = max(stored.next_at, stored.cadence.latest(now)) - _SETTLED
         until = max(end, stored.told_up_to)
-        content, levels = await digest.read_digest_of(
+        content, levels = await digests.read_digest_of(
             self._database,
             stored.owner,
             stored.told_up_to,
@@ -419,7 +419,7 @@ async def send_digest(
     post: Post, url: str, form: DigestForm, content: Digest, key: str
 ) -> DeliveredDigest:
     """Send a digest once."""
-    body = msgspec.json.encode(digest.render_digest(content, form))
+    body = msgspec.json.encode(digests.render_digest(content, form))
     reply = await post(url, {**_HEADERS, "idempotency-key": key}, body)
     error = explain_refusal(reply, form, url)
     return DeliveredDigest(error, reply.status, sender.find_retry_after(reply))
@@ -459,7 +459,7 @@ async def create_digest(
     check_time_zone(wanted.cadence.time_zone)
     await post.check(url)
     id_ = chance.token_hex(8)
-    levels = await digest.read_digest_levels(database, owner, now)
+    levels = await digests.read_digest_levels(database, owner, now)
     next_at = wanted.cadence.following(now)
     made = StoredDigest(
         id_,
@@ -506,7 +506,7 @@ async def change_digest(
     if wanted.url is not None:
         await post.check(wanted.url)
     owner, url = _parse_owner(wanted), wanted.url
-    levels = await digest.read_digest_levels(database, owner, now)
+    levels = await digests.read_digest_levels(database, owner, now)
     address = None if url is None else seal_digest_address(key, digest_id, url)
 
     def work(transaction: Transaction) -> StoredDigest:
@@ -553,7 +553,7 @@ async def send_test_digest(
         raise ConflictError(
             "The address of this digest was sealed under another token_key. Give it again."
         ) from None
-    content, _ = await digest.read_digest_of(
+    content, _ = await digests.read_digest_of(
         database, stored.owner, stored.told_up_to, now, stored.levels, now, public_url
     )
     started = perf_counter()

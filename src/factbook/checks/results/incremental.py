@@ -19,17 +19,19 @@ from factbook.checks.definitions import exemption_store, publications
 from factbook.checks.definitions.definition_versions import check_store, scorecard_store
 from factbook.checks.definitions.exemption_store import NOT_EXEMPT
 from factbook.checks.results import entity_evaluation, state_store
-from factbook.checks.results.check_set import CheckCache, CheckSelection, CheckSet, EvaluatedCheck
-from factbook.checks.results.count_store import CountDeltas
 from factbook.checks.results.entity_evaluation import (
     NO_EXEMPTIONS,
     ActiveExemptions,
+    CheckCache,
+    CheckSelection,
+    CheckSet,
     Evaluated,
+    EvaluatedCheck,
     Subject,
     evaluate_selection,
 )
 from factbook.checks.results.level_store import CountedCheck, GradedEntity, Grading, LevelDeltas
-from factbook.checks.results.state_store import ChangeRow, EntityStates
+from factbook.checks.results.state_store import ChangeRow, CountDeltas, EntityStates
 from factbook.checks.rules.check_definition import Check
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.state import EXEMPT, NONE, OUT

@@ -9,14 +9,18 @@ from factbook.checks import state
 from factbook.checks.definitions import publications
 from factbook.checks.definitions.definition_versions import check_store
 from factbook.checks.results import entity_evaluation, state_store
-from factbook.checks.results.check_set import CheckCache, CheckSet, EvaluatedCheck
-from factbook.checks.results.entity_evaluation import SlotStates
+from factbook.checks.results.entity_evaluation import (
+    CheckCache,
+    CheckSet,
+    EvaluatedCheck,
+    SlotStates,
+)
 from factbook.checks.results.state_store import find_flap_start, is_flapping
 from factbook.checks.rules import check_definition, language
 from factbook.checks.rules.check_definition import Check
 from factbook.checks.rules.checked_entity import CheckedEntity
-from factbook.checks.rules.explanation import Explainer, Explanation
 from factbook.checks.rules.language import CHECKS, ENTITY
+from factbook.checks.rules.rule_evaluation import Explainer, Explanation
 from factbook.clock import iso
 from factbook.facts import freshness, store
 from factbook.storage import Database, counters

@@ -15,7 +15,6 @@ from factbook.checks import state
 from factbook.checks.rules import check_definition, language
 from factbook.checks.rules.check_definition import Check, CheckTest
 from factbook.checks.rules.checked_entity import CheckedEntity
-from factbook.checks.rules.explanation import Explanation, explain_check
 from factbook.checks.rules.language import (
     KNOWLEDGE_OPERATORS,
     Every,
@@ -26,7 +25,7 @@ from factbook.checks.rules.language import (
     Some,
     walk_leaves,
 )
-from factbook.checks.rules.rule_evaluation import CompiledCheck
+from factbook.checks.rules.rule_evaluation import CompiledCheck, Explanation, explain_check
 from factbook.checks.state import FAIL, PASS, UNKNOWN
 from factbook.facts.entity_filter import Matcher
 from factbook.facts.freshness import Latest

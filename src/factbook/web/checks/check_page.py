@@ -23,14 +23,14 @@ from factbook.checks.definitions.definition_versions import (
     scorecard_store,
 )
 from factbook.checks.definitions.exemption_store import ExemptionActor
-from factbook.checks.results import count_store, result_queries, state_store
-from factbook.checks.results.count_store import StateCounts
+from factbook.checks.results import result_queries, state_store
 from factbook.checks.results.grader import GroupHierarchy
 from factbook.checks.results.result_queries import CheckedRow, ExplainedRow, ResultFilter
+from factbook.checks.results.state_store import StateCounts
 from factbook.checks.rules import language
 from factbook.checks.rules.check_definition import Check, parse_stored_check
-from factbook.checks.rules.explanation import Evidence, Explanation
 from factbook.checks.rules.language import CHECKS, ENTITY
+from factbook.checks.rules.rule_evaluation import Evidence, Explanation
 from factbook.checks.state import UNKNOWN
 from factbook.clock import DAY
 from factbook.datasources.custom import yaml_text
@@ -137,7 +137,7 @@ class CheckLine(NamedTuple):
 async def list_checks(visit: PageContext) -> Reply:
     """Page of the checks."""
     database = visit.state.database
-    counts = await count_store.count_totals(database)
+    counts = await state_store.count_totals(database)
     stored = await check_store.everything(database)
     query, shown = visit.query("q"), visit.query("show")
     found = [
@@ -427,7 +427,7 @@ async def of_address(visit: PageContext) -> tuple[StoredCheck, Check]:
 
 
 async def _counts(visit: PageContext, check_id: str, owners: Sequence[str]) -> StateCounts:
-    found = await count_store.count_by_owner(visit.state.database, check_id)
+    found = await state_store.count_by_owner(visit.state.database, check_id)
     chosen = [found.get(one, StateCounts()) for one in owners] if owners else found.values()
     total = StateCounts()
     for one in chosen:
@@ -467,8 +467,8 @@ async def _chart(visit: PageContext, stored: StoredCheck) -> Any:
         return None
     now = visit.now
     first, today = now // DAY - _DAYS, now // DAY
-    found = await count_store.read_day_totals(visit.state.database, stored.id, first, today - 1)
-    totals = await count_store.count_totals(visit.state.database)
+    found = await state_store.read_day_totals(visit.state.database, stored.id, first, today - 1)
+    totals = await state_store.count_totals(visit.state.database)
     # Before the first of them nothing was counted.
     kept = list(dropwhile(lambda one: not any(one.counts), found))
     points: list[Point] = [(one.day * DAY, one.counts.failing) for one in kept]

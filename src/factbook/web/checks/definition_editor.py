@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ, CHECK_WRITE, SCORECARD_WRITE
-from factbook.checks.definitions import definition_writes, publications, validation
+from factbook.checks.definitions import definition_writes, publications
 from factbook.checks.definitions.definition_versions import (
     StagedDefinition,
     StagedStore,
@@ -212,9 +212,9 @@ async def _read_check(visit: PageContext, document: Document, check_id: str | No
     depth = state.settings.max_json_depth
 
     def authorized(check: Check) -> None:
-        visit.require(*validation.list_needed_permissions(check))
+        visit.require(*definition_writes.list_needed_permissions(check))
 
-    return await validation.read_check_document(
+    return await definition_writes.read_check_document(
         document, state.database, state.registry, depth, check_id, authorized
     )
 
@@ -222,7 +222,7 @@ async def _read_check(visit: PageContext, document: Document, check_id: str | No
 async def _read_scorecard(visit: PageContext, document: Document, id_: str | None) -> Any:
     state = visit.state
     depth = state.settings.max_json_depth
-    found = await validation.read_scorecard_document(document, state.database, depth, id_)
+    found = await definition_writes.read_scorecard_document(document, state.database, depth, id_)
     if found.applies_to is not None:
         # As over HTTP: its figures count the entities that its filter lets through.
         visit.require(CATALOG_READ)

@@ -5,16 +5,11 @@ from typing import Final, NamedTuple
 from urllib.parse import quote
 
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ
-from factbook.checks import state
+from factbook.checks import scorecard_figures, state
 from factbook.checks.definitions.definition_versions import check_store
 from factbook.checks.definitions.scorecard import NO_LEVEL_TITLE, NO_LEVEL_WORD, Scorecard
 from factbook.checks.results import result_queries
-from factbook.checks.scorecards import scorecard_figures
-from factbook.checks.scorecards.scorecard_figures import (
-    LevelFilter,
-    MatrixFilter,
-    ScorecardInEffect,
-)
+from factbook.checks.scorecard_figures import LevelFilter, MatrixFilter, ScorecardInEffect
 from factbook.errors import InputError
 from factbook.http import csv_lines
 from factbook.http.requests import Reply

@@ -5,15 +5,15 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
+from factbook.checks import trials
 from factbook.checks.definitions.scorecard import NO_LEVEL_TITLE, Scorecard
 from factbook.checks.results import result_queries
-from factbook.checks.results.count_store import StateCounts
 from factbook.checks.results.result_queries import ResultAge
+from factbook.checks.results.state_store import StateCounts
 from factbook.checks.rules import check_trial, language
 from factbook.checks.rules.check_definition import Check
 from factbook.checks.rules.check_trial import CheckTrial
-from factbook.checks.scorecards import preview
-from factbook.checks.scorecards.write_trial import TrialRoom
+from factbook.checks.trials import TrialRoom
 from factbook.web.checks import shares
 from factbook.web.data_sources.fact_across import Share
 from factbook.web.site import formats
@@ -53,7 +53,7 @@ async def of_check(visit: PageContext, check: Check) -> DefinitionPreview:
     """The results of a check for every entity, and of the tests that it carries."""
     caller = visit.person.ref
     database = visit.state.database
-    found = await preview.preview_check(database, check, visit.now, _SHOWN, caller)
+    found = await trials.preview_check(database, check, visit.now, _SHOWN, caller)
     async with database.remembered.of(TrialRoom).enter(caller) as budget:
         tests = await budget.work(partial(check_trial.try_check, check, visit.now))
     first = [ChangedEntity(one.ref, *one.words) for one in found.first]
@@ -73,7 +73,7 @@ async def of_check(visit: PageContext, check: Check) -> DefinitionPreview:
 async def of_scorecard(visit: PageContext, card: Scorecard) -> DefinitionPreview:
     """The levels of every entity."""
     database, caller = visit.state.database, visit.person.ref
-    found = await preview.preview_scorecard(database, card, visit.now, _SHOWN, caller)
+    found = await trials.preview_scorecard(database, card, visit.now, _SHOWN, caller)
     titles = {level.id: level.title for level in card.levels}
     first = [
         ChangedEntity(one.ref, _level(titles, one.before), _level(titles, one.after))

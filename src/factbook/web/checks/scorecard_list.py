@@ -11,6 +11,7 @@ from factbook.auth.permissions import (
     SCORECARD_WRITE,
     SOURCE_READ,
 )
+from factbook.checks import scorecard_figures
 from factbook.checks.definitions import definition_writes, exemption_store, publications, scorecard
 from factbook.checks.definitions.definition_versions import (
     StoredScorecard,
@@ -20,12 +21,11 @@ from factbook.checks.definitions.definition_versions import (
 from factbook.checks.definitions.definition_writes import Adoption
 from factbook.checks.definitions.exemption_store import ExemptionFilter
 from factbook.checks.definitions.scorecard import Scorecard
-from factbook.checks.results import count_store, level_store, result_queries
-from factbook.checks.results.count_store import StateCounts
+from factbook.checks.results import level_store, result_queries, state_store
 from factbook.checks.results.grader import NO_TALLY, LevelTally
 from factbook.checks.results.result_queries import ResultAge, ResultAges
-from factbook.checks.scorecards import scorecard_figures
-from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect, TrendPoint
+from factbook.checks.results.state_store import StateCounts
+from factbook.checks.scorecard_figures import ScorecardInEffect, TrendPoint
 from factbook.clock import DAY
 from factbook.errors import FactbookError
 from factbook.http.requests import Reply
@@ -70,7 +70,7 @@ async def show(visit: PageContext) -> Reply:
     rest = [one for one in found if one.id > after]
     cards = [card for one in rest[:_PAGE] if (card := read(one)) is not None]
     ids = {entry.check for card in cards for entry in card.entries}
-    counts = await count_store.count_totals(database, sorted(ids))
+    counts = await state_store.count_totals(database, sorted(ids))
     titles = {one.id: one.title for one in await check_store.everything(database)}
     waiting = await exemption_store.list_exemptions(
         database, ExemptionFilter("requested"), _MOST_SHOWN + 1

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ, CHECK_WRITE, SCORECARD_WRITE
+from factbook.checks import scorecard_figures
 from factbook.checks.definitions import definition_writes, scorecard
 from factbook.checks.definitions.definition_versions import (
     StoredCheck,
@@ -12,11 +13,10 @@ from factbook.checks.definitions.definition_versions import (
     scorecard_store,
 )
 from factbook.checks.definitions.scorecard import Scorecard, ScorecardEntry
-from factbook.checks.results import count_store, level_store, result_queries
-from factbook.checks.results.count_store import StateCounts
+from factbook.checks.results import level_store, result_queries, state_store
 from factbook.checks.results.grader import LevelTally
-from factbook.checks.scorecards import scorecard_figures
-from factbook.checks.scorecards.scorecard_figures import RollupGroup, ScorecardInEffect
+from factbook.checks.results.state_store import StateCounts
+from factbook.checks.scorecard_figures import RollupGroup, ScorecardInEffect
 from factbook.clock import DAY
 from factbook.errors import NotFoundError
 from factbook.http.requests import Reply
@@ -173,10 +173,10 @@ async def _counts(
 ) -> Mapping[str, StateCounts]:
     """The counts of the checks, over the entities of some owners or of all."""
     if owners is None:
-        return await count_store.count_totals(
+        return await state_store.count_totals(
             visit.state.database, [one.check for one in card.entries]
         )
-    return await count_store.count_of_owners(visit.state.database, owners)
+    return await state_store.count_of_owners(visit.state.database, owners)
 
 
 def _target(card: Scorecard, tally: LevelTally) -> dict[str, Any] | None:

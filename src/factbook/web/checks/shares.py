@@ -4,8 +4,8 @@ from typing import Final, NamedTuple
 from urllib.parse import urlencode
 
 from factbook.checks.definitions.scorecard import NO_LEVEL_TITLE, NO_LEVEL_WORD, Scorecard
-from factbook.checks.results.count_store import StateCounts
 from factbook.checks.results.grader import NO_LEVEL, LevelTally
+from factbook.checks.results.state_store import StateCounts
 from factbook.web.data_sources.fact_across import Share
 from factbook.web.site import formats
 from factbook.web.site.formats import segment

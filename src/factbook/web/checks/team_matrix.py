@@ -5,9 +5,9 @@ from typing import Final
 
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ
 from factbook.catalog.store import related_entities
-from factbook.checks.results import count_store, result_queries
-from factbook.checks.results.count_store import StateCounts
+from factbook.checks.results import result_queries, state_store
 from factbook.checks.results.grader import GroupHierarchy
+from factbook.checks.results.state_store import StateCounts
 from factbook.http.requests import Reply
 from factbook.storage import Database
 from factbook.web.checks import check_page, matrix_pages, scorecard_page, shares
@@ -66,7 +66,7 @@ async def _sums(
             if teams[other] <= rest:
                 rest -= teams[other]
                 parts.append(found[other])
-        found[name] = _added([*parts, await count_store.count_of_owners(database, sorted(rest))])
+        found[name] = _added([*parts, await state_store.count_of_owners(database, sorted(rest))])
     return found
 
 

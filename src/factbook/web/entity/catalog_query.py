@@ -18,7 +18,7 @@ from factbook.catalog.store.related_entities import (
     ReferenceField,
 )
 from factbook.checks.definitions.scorecard import NO_LEVEL_TITLE, NO_LEVEL_WORD
-from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect
+from factbook.checks.scorecard_figures import ScorecardInEffect
 from factbook.errors import InputError
 from factbook.storage import Database
 from factbook.web.entity import team_scorecards

@@ -3,17 +3,17 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from factbook.checks import scorecard_figures
 from factbook.checks import state as states
 from factbook.checks.definitions import scorecard
 from factbook.checks.definitions.definition_versions import StoredScorecard, scorecard_store
 from factbook.checks.definitions.scorecard import Scorecard
 from factbook.checks.results import level_store, result_queries
-from factbook.checks.results.check_set import CheckCache
+from factbook.checks.results.entity_evaluation import CheckCache
 from factbook.checks.results.grader import GradedLevel, Step, decode_level
 from factbook.checks.results.result_queries import CheckResult, ResultAge
 from factbook.checks.rules.check_definition import Check
-from factbook.checks.rules.explanation import Explanation
-from factbook.checks.scorecards import scorecard_figures
+from factbook.checks.rules.rule_evaluation import Explanation
 from factbook.errors import FactbookError
 from factbook.storage import Database
 from factbook.web.site import fact_display, formats

@@ -12,7 +12,7 @@ from factbook.checks.definitions.scorecard import Scorecard
 from factbook.checks.results import level_store, result_queries
 from factbook.checks.results.grader import GroupHierarchy, decode_level
 from factbook.checks.results.result_queries import FailingCounts
-from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect
+from factbook.checks.scorecard_figures import ScorecardInEffect
 from factbook.errors import InputError, NotFoundError
 from factbook.facts import store
 from factbook.facts.schema import Fact

@@ -17,7 +17,7 @@ from factbook.catalog.store.related_entities import BrokenEntity
 from factbook.checks.definitions.scorecard import NO_LEVEL_TITLE
 from factbook.checks.results import level_store
 from factbook.checks.results.grader import decode_level
-from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect
+from factbook.checks.scorecard_figures import ScorecardInEffect
 from factbook.errors import InputError
 from factbook.facts import store
 from factbook.facts.datasource import DataSource

@@ -7,6 +7,7 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from factbook.catalog.store import related_entities
+from factbook.checks import scorecard_figures
 from factbook.checks.definitions import scorecard
 from factbook.checks.definitions.definition_versions import scorecard_store
 from factbook.checks.definitions.scorecard import NO_LEVEL_WORD, Scorecard
@@ -14,8 +15,7 @@ from factbook.checks.results import grader, level_store, result_queries
 from factbook.checks.results.grader import NO_TALLY, GroupHierarchy, LevelTally
 from factbook.checks.results.level_store import AtLevel
 from factbook.checks.results.result_queries import ResultAge
-from factbook.checks.scorecards import scorecard_figures
-from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect, TrendPoint
+from factbook.checks.scorecard_figures import ScorecardInEffect, TrendPoint
 from factbook.clock import DAY
 from factbook.errors import FactbookError, InputError
 from factbook.storage import Database

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Final, Literal, NamedTuple
 
 from factbook.checks.rules.checked_entity import CHECK_UNKNOWN
-from factbook.checks.rules.explanation import CHECK_ERROR
+from factbook.checks.rules.rule_evaluation import CHECK_ERROR
 from factbook.facts.schema import Fact, reason_word
 from factbook.facts.shapes import SHAPE_TITLES
 from factbook.web.site import formats

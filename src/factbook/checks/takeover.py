@@ -1,17 +1,225 @@
-"""Checks of Backstage's Tech Insights and of Roadie, whose conditions are json-rules-engine's.
+"""Checks of other products as documents for files, with remarks on what was left behind.
 
-Backstage has them in `app-config.yaml`; Roadie gives checks and scorecards by its interface.
+Backstage's Tech Insights and Roadie have conditions of json-rules-engine: Backstage in
+`app-config.yaml`, Roadie by its interface. The scorecard plugin of RHDH has thresholds: of `<10`,
+`10-50`, `!=0` and `==true`, the first that matches counts. Names of facts in other products are
+mapped to the sources that have them here.
 """
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, Final
+from itertools import islice, pairwise, product
+from typing import Any, Final, NamedTuple
 
-from factbook.checks.rules import check_definition
-from factbook.checks.rules.language import DEEPEST_CONDITION
-from factbook.checks.takeover import taken_over
-from factbook.checks.takeover.taken_over import MOST_TAKEN_OVER, Remarks, Sources, TakenOver
-from factbook.errors import InputError
+from factbook.checks import state
+from factbook.checks.definitions import scorecard
+from factbook.checks.document_readers import DefinitionDocument, Kind
+from factbook.checks.rules import check_definition, check_trial, language
+from factbook.checks.rules.check_definition import Check, CheckTest, parse_check
+from factbook.checks.rules.check_trial import evaluate_test
+from factbook.checks.rules.language import DEEPEST_CONDITION, FactCondition, FactReference
+from factbook.errors import InputError, InvalidItemsError
+from factbook.integrations import catalog
+
+# The check cannot be written.
+REFUSED: Final = "refused"
+# It can, and something of it is lost or means something else.
+CHANGED: Final = "changed"
+_RENAMED: Final[Mapping[tuple[str, str], str]] = {
+    ("techdocs", "hasAnnotationBackstageIoTechdocsRef"): "hasTechdocsRef",
+}
+_KNOWN: Final[Mapping[str, Collection[str]]] = {
+    source.id: frozenset(fact.name for fact in source.schema) for source in catalog.SOURCES
+}
+_NOT_OF_IDS: Final = re.compile(r"[^A-Za-z0-9._-]+")
+MOST_TAKEN_OVER: Final = 2_000
+_MOST_TRIED: Final = 2_000
+_VARIABLE: Final = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
+_OF_SETS: Final = ("contains", "doesNotContain", "containsAny", "containsAll")
+
+
+class Remark(NamedTuple):
+    """One remark on a place in what is taken over; `kind` is REFUSED or CHANGED."""
+
+    path: str
+    kind: str
+    message: str
+
+
+class Remarks:
+    """The remarks on one document, in their order."""
+
+    def __init__(self) -> None:
+        self.found: list[Remark] = []
+
+    @property
+    def refuses(self) -> bool:
+        """True if something cannot be taken over."""
+        return any(one.kind == REFUSED for one in self.found)
+
+    def refuse(self, path: str, message: str) -> None:
+        """Add what keeps the document from being taken over."""
+        self.found.append(Remark(path, REFUSED, message))
+
+    def change(self, path: str, message: str) -> None:
+        """Add what is lost or means something else."""
+        self.found.append(Remark(path, CHANGED, message))
+
+
+# The fact retrievers that come with Backstage, and the catalog's own sources.
+RETRIEVERS: Final[Mapping[str, str]] = {
+    "entityMetadataFactRetriever": "entity-metadata",
+    "entityOwnershipFactRetriever": "entity-ownership",
+    "techdocsFactRetriever": "techdocs",
+}
+
+
+Sources = Mapping[str, str]
+
+
+def make_identifier(text: str) -> str:
+    """A text as an id: other signs become dashes."""
+    return _NOT_OF_IDS.sub("-", text).strip("-._")[:100]
+
+
+def list_names(names: object, remarks: Remarks) -> list[str]:
+    """The names of sources that a check lists, or the only one; a remark names what is none."""
+    found = [names] if isinstance(names, str) else names if isinstance(names, list) else []
+    if not isinstance(names, str | list | None) or not all(isinstance(one, str) for one in found):
+        remarks.change("factIds", "has parts that are left out: they are no texts")
+    return [one for one in found if isinstance(one, str)]
+
+
+def make_resolver(listed: Sequence[str], sources: Sources) -> Callable[[str], Mapping[str, str]]:
+    """A function that finds the source of a fact among those listed.
+
+    `sources` are the ids here of sources that are called otherwise there. It raises LookupError for
+    a fact that none of them has, or that several could have: nothing is guessed.
+    """
+    ids = [sources.get(name) or RETRIEVERS.get(name) or make_identifier(name) for name in listed]
+
+    def resolve(fact: str) -> Mapping[str, str]:
+        having = [id_ for id_ in ids if _match_name(id_, fact) in _KNOWN.get(id_, ())]
+        others = [id_ for id_ in ids if id_ not in _KNOWN]
+        possible = [*having, *others]
+        if len(possible) == 1:
+            return {"source": possible[0], "fact": _match_name(possible[0], fact)}
+        if not possible:
+            raise LookupError(f"{fact} is a fact of none of: {', '.join(ids) or 'no source'}")
+        raise LookupError(f"{fact} can be a fact of each of: {', '.join(possible)}")
+
+    return resolve
+
+
+def _match_name(source: str, fact: str) -> str:
+    return _RENAMED.get((source, fact), fact)
+
+
+Facts = dict[str, dict[str, Any]]
+
+
+class ItemRemark(NamedTuple):
+    """A remark on one item of the configuration that is taken over."""
+
+    item: str
+    remark: Remark
+
+
+class TakenOver:
+    """The documents that were written so far, and all remarks."""
+
+    def __init__(self) -> None:
+        self.documents: list[DefinitionDocument] = []
+        self.remarks: list[ItemRemark] = []
+
+    def add(self, kind: Kind, item: str, document: dict[str, Any], remarks: Remarks) -> None:
+        """Add a document, unless a remark refuses it or this service would."""
+        kept = {name: value for name, value in document.items() if value not in (None, [], {}, "")}
+        if kept.get("id") in self.taken(kind):
+            remarks.refuse("id", f"{kept['id']} is the id of another one")
+        for path, name in _list_variables(kept):
+            remarks.change(path, f"{name} is a variable of the configuration, and isn't filled in")
+        if not remarks.refuses:
+            try:
+                self.documents.append(DefinitionDocument(kind, _check_whole(kind, kept)))
+            except InvalidItemsError as error:
+                for problem in error.problem_list:
+                    remarks.refuse(problem["path"], problem["message"])
+        self.note(item, remarks)
+
+    def note(self, item: str, remarks: Remarks) -> None:
+        """Add the remarks on an item."""
+        self.remarks += [ItemRemark(item, remark) for remark in remarks.found]
+
+    def taken(self, kind: Kind) -> list[str]:
+        """The ids of the documents of a kind."""
+        return [one.document["id"] for one in self.documents if one.kind == kind]
+
+
+def _list_variables(document: Any) -> Iterator[tuple[str, str]]:
+    """The variables of an app-config in texts of a document, each with its path."""
+    waiting = [("", document)]
+    while waiting:
+        path, value = waiting.pop()
+        if isinstance(value, str) and (found := _VARIABLE.search(value)):
+            yield path, found[0]
+        elif isinstance(value, dict):
+            waiting += [(f"{path}.{name}".removeprefix("."), one) for name, one in value.items()]
+        elif isinstance(value, list):
+            waiting += [(f"{path}[{position}]", one) for position, one in enumerate(value)]
+
+
+def _check_whole(kind: Kind, document: dict[str, Any]) -> dict[str, Any]:
+    """The document, a check with tests; raises InvalidItemsError if this service refuses it."""
+    if kind == "check":
+        return _add_tests(document, parse_check(document))
+    scorecard.parse_scorecard(document)
+    return document
+
+
+def _make_tests(check: Check) -> list[dict[str, Any]]:
+    """A test for each of pass, fail and unknown, as far as they are found by trying values."""
+    found = dict[str, Facts]()
+    for facts in islice(_make_every_test(check), _MOST_TRIED):
+        found.setdefault(evaluate_test(check, CheckTest("", facts=facts), 0), facts)
+        if {"pass", "fail"} <= found.keys():
+            break
+    found.setdefault(evaluate_test(check, CheckTest(""), 0), {})
+    words = [word for word in state.WORDS if word in found]
+    return [{"facts": found[word], "expect": word} for word in words]
+
+
+def _make_every_test(check: Check) -> Iterator[Facts]:
+    """Every combination of the values to try of each fact."""
+    by_fact: dict[FactReference, list[FactCondition]] = {}
+    for _, leaf in language.walk_leaves(check.rule):
+        by_fact.setdefault(leaf.fact, []).append(leaf)
+        if isinstance(leaf.value, FactReference):
+            by_fact.setdefault(leaf.value, [])
+    tried = {fact: _pick_values(leaves) for fact, leaves in by_fact.items()}
+    for values in product(*tried.values()):
+        facts: Facts = {}
+        for fact, value in zip(tried, values, strict=True):
+            facts.setdefault(fact.source, {})[fact.fact] = value
+        yield facts
+
+
+def _pick_values(leaves: list[FactCondition]) -> list[Any]:
+    sets = [leaf.value for leaf in leaves if leaf.operator in _OF_SETS]
+    if sets:
+        items = [one for value in sets for one in (value if isinstance(value, list) else [value])]
+        return [list(dict.fromkeys(items)), [], *([one] for one in dict.fromkeys(items))]
+    plain = [leaf for leaf in leaves if check_trial.find_facet(leaf).name == "value"]
+    return check_trial.sample_values(plain) or [1, 2, 3]
+
+
+def _add_tests(document: Mapping[str, Any], check: Check) -> dict[str, Any]:
+    """The document of a check with tests, unless its facts are parts of objects."""
+    leaves = [leaf for _, leaf in language.walk_leaves(check.rule)]
+    if any(reference.path for reference in language.walk_references(check.rule)) or not leaves:
+        return dict(document)
+    return {**document, "tests": _make_tests(check)}
+
 
 _FAILURE: Final = "failureMetadata"
 _ADDRESSES: Final = ("url", "href", "link")
@@ -345,7 +553,7 @@ def _convert_backstage_check(
     if success:
         remarks.change("successMetadata", "is left out: nothing needs to be done there")
     return {
-        "id": taken_over.make_identifier(name),
+        "id": make_identifier(name),
         "title": (read_fix_text(given.get("name"), "name", remarks) or name).replace("\n", " "),
         "description": read_fix_text(given.get("description"), "description", remarks),
         "appliesTo": given.get("filter"),
@@ -358,10 +566,10 @@ def _convert_backstage_check(
 def _convert_backstage_rule(
     given: Mapping[str, Any], sources: Sources, remarks: Remarks
 ) -> dict[str, Any]:
-    names = taken_over.list_names(given.get("factIds"), remarks)
+    names = list_names(given.get("factIds"), remarks)
     for name in names:
-        if name not in sources and name not in taken_over.RETRIEVERS:
-            id_ = taken_over.make_identifier(name)
+        if name not in sources and name not in RETRIEVERS:
+            id_ = make_identifier(name)
             remarks.change("factIds", f"{name} is taken for the data source {id_}")
     rule = given.get("rule")
     if not isinstance(rule, dict):
@@ -369,7 +577,7 @@ def _convert_backstage_rule(
         return {}
     for member in rule.keys() - {"conditions"}:
         remarks.change(f"rule.{member}", "is left out; it changes no result")
-    translation = Translation(taken_over.make_resolver(names, sources), remarks)
+    translation = Translation(make_resolver(names, sources), remarks)
     return translation.of(rule.get("conditions"), "rule.conditions")
 
 
@@ -454,7 +662,7 @@ def _name_item(given: Mapping[str, Any]) -> str:
 
 def _read_id(given: Mapping[str, Any]) -> str:
     """The id of a check here: its name, since theirs is a number that nobody knows."""
-    return taken_over.make_identifier(_name_item(given).lower())
+    return make_identifier(_name_item(given).lower())
 
 
 def _name_data_sources(data_sources: Sequence[Mapping[str, Any]]) -> Names:
@@ -477,10 +685,10 @@ def _convert_roadie_check(
             remarks.change(member, "is left out")
     rule = given.get("rule")
     conditions = rule.get("conditions") if isinstance(rule, dict) else given.get("conditions")
-    own = taken_over.list_names(given.get("factIds"), remarks)
+    own = list_names(given.get("factIds"), remarks)
     own += [given["dataSource"]] if isinstance(given.get("dataSource"), str) else []
     prepared = _prepare_condition(conditions, names, sources)
-    resolve = taken_over.make_resolver(own, sources)
+    resolve = make_resolver(own, sources)
 
     def resolved(fact: str) -> Mapping[str, str]:
         source, mark, name = fact.partition("\0")
@@ -515,7 +723,7 @@ def _prepare_condition(condition: Any, names: Names, sources: Sources) -> Any:
     fact, source = condition.get("fact"), condition.get("dataSource")
     if isinstance(fact, str) and (fact in names or isinstance(source, str)):
         theirs, name = names.get(fact, (str(source), fact))
-        here = sources.get(theirs) or taken_over.make_identifier(theirs)
+        here = sources.get(theirs) or make_identifier(theirs)
         found["fact"] = f"{here}\0{name}"
     return found
 
@@ -541,9 +749,9 @@ def _convert_roadie_scorecard(
         if id_ not in taken:
             remarks.change(f"checks[{position}]", f"is left out: {their} was not taken over")
             continue
-        if isinstance(level, str) and taken_over.make_identifier(level):
+        if isinstance(level, str) and make_identifier(level):
             levels += [] if level in levels else [level]
-            entries.append({"check": id_, "level": taken_over.make_identifier(level)})
+            entries.append({"check": id_, "level": make_identifier(level)})
         else:
             entries.append({"check": id_})
     if levels:
@@ -553,6 +761,207 @@ def _convert_roadie_scorecard(
         "title": _name_item(given),
         "description": read_fix_text(given.get("description"), "description", remarks),
         "appliesTo": _convert_filter(given.get("entityFilter")),
-        "levels": [{"id": taken_over.make_identifier(one), "title": one} for one in levels],
+        "levels": [{"id": make_identifier(one), "title": one} for one in levels],
         "entries": entries,
     }
+
+
+_NUMBER: Final = r"-?\d{1,15}(?:\.\d{1,15})?"
+_COMPARISON: Final = re.compile(
+    rf"(?P<sign>>=|<=|==|!=|>|<)\s*(?P<value>{_NUMBER}|true|false)", re.ASCII
+)
+_RANGE: Final = re.compile(rf"(?P<low>{_NUMBER})\s*-\s*(?P<high>{_NUMBER})", re.ASCII)
+_KEYS: Final = ("success", "warning", "error")
+_ANNOTATIONS: Final = (
+    "annotations scorecard.io/ of entities, which change thresholds or switch metrics off, are not "
+    "in this file: give these entities exemptions, or checks of their own"
+)
+_DEEPEST: Final = 5
+
+
+_THRESHOLD_OPERATORS: Final = {
+    ">": "greaterThan",
+    ">=": "greaterThanInclusive",
+    "<": "lessThan",
+    "<=": "lessThanInclusive",
+    "==": "equal",
+    "!=": "notEqual",
+}
+
+
+ThresholdValue = float | bool
+
+
+class Threshold(NamedTuple):
+    """An expression as comparisons that all have to hold."""
+
+    comparisons: tuple[tuple[str, ThresholdValue], ...]
+
+    def conditions(self, fact: Mapping[str, str]) -> list[dict[str, Any]]:
+        """The comparisons as conditions on a fact."""
+        return [
+            {**fact, "operator": _THRESHOLD_OPERATORS[sign], "value": value}
+            for sign, value in self.comparisons
+        ]
+
+    def matches(self, value: ThresholdValue) -> bool:
+        """Return true if all comparisons hold for the value."""
+        return all(_holds_for(sign, value, wanted) for sign, wanted in self.comparisons)
+
+
+def parse_threshold(text: object) -> Threshold | None:
+    """The threshold in an expression; None if it is none."""
+    if not isinstance(text, str):
+        return None
+    text = text.strip()
+    if found := _COMPARISON.fullmatch(text):
+        value = _parse_value(found["value"])
+        ordered = found["sign"] in (">", ">=", "<", "<=")
+        return None if ordered and isinstance(value, bool) else Threshold(((found["sign"], value),))
+    if found := _RANGE.fullmatch(text):
+        low, high = _parse_value(found["low"]), _parse_value(found["high"])
+        return Threshold(((">=", low), ("<=", high))) if low <= high else None
+    return None
+
+
+def make_first_rule(
+    thresholds: Sequence[Threshold], place: int, fact: Mapping[str, str]
+) -> dict[str, Any]:
+    """The condition that the threshold at a place is the first of them that matches."""
+    own = thresholds[place]
+    earlier = [
+        _join_conditions("all", one.conditions(fact))
+        for one in thresholds[:place]
+        if any(
+            one.matches(value) and own.matches(value)
+            for value in _list_threshold_samples([one, own])
+        )
+    ]
+    return _join_conditions("all", [*own.conditions(fact), *({"not": one} for one in earlier)])
+
+
+def join_some(conditions: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The condition that one of several holds."""
+    return _join_conditions("any", conditions)
+
+
+def _join_conditions(name: str, conditions: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    return conditions[0] if len(conditions) == 1 else {name: list(conditions)}
+
+
+def _list_threshold_samples(thresholds: Sequence[Threshold]) -> list[ThresholdValue]:
+    """A value on either side of everything that is compared with."""
+    bounds = sorted({value for one in thresholds for _, value in one.comparisons})
+    if any(isinstance(value, bool) for value in bounds):
+        return [True, False]
+    between = [(low + high) / 2 for low, high in pairwise(bounds)]
+    return [bounds[0] - 1, *bounds, *between, bounds[-1] + 1]
+
+
+def _parse_value(text: str) -> ThresholdValue:
+    if text in ("true", "false"):
+        return text == "true"
+    return float(text) if "." in text else int(text)
+
+
+def _holds_for(sign: str, value: ThresholdValue, wanted: ThresholdValue) -> bool:
+    match sign:
+        case ">":
+            return value > wanted
+        case ">=":
+            return value >= wanted
+        case "<":
+            return value < wanted
+        case "<=":
+            return value <= wanted
+        case "==":
+            return value == wanted
+    return value != wanted
+
+
+def take_over_rhdh(config: object, sources: Sources) -> TakenOver:
+    """The checks of a configuration; raises InputError if it has no thresholds.
+
+    `sources` are the ids of data sources here, by the name of the plugin's source there.
+    """
+    scorecard = config.get("scorecard") if isinstance(config, dict) else None
+    plugins = scorecard.get("plugins") if isinstance(scorecard, dict) else None
+    metrics = list(_list_metrics(plugins, ())) if isinstance(plugins, dict) else []
+    if not metrics:
+        raise InputError("There are no thresholds below scorecard.plugins.")
+    if len(metrics) > MOST_TAKEN_OVER:
+        raise InputError(f"There are more than {MOST_TAKEN_OVER} metrics.")
+    found = TakenOver()
+    for names, rules in metrics:
+        _add_metric(names, rules, sources, found)
+    remarks = Remarks()
+    remarks.change("", _ANNOTATIONS)
+    for name in scorecard.keys() - {"plugins"} if isinstance(scorecard, dict) else ():
+        remarks.change(str(name), "is left out: scorecards here have levels and a score")
+    found.note("scorecard", remarks)
+    return found
+
+
+def _list_metrics(given: Mapping[str, Any], names: tuple[str, ...]) -> Iterator[tuple[Any, Any]]:
+    """The names of each metric with thresholds, and these."""
+    for name, value in given.items():
+        if not isinstance(value, dict) or len(names) > _DEEPEST:
+            continue
+        if isinstance(value.get("thresholds"), dict):
+            yield (*names, str(name)), value["thresholds"].get("rules")
+        yield from _list_metrics(
+            {key: one for key, one in value.items() if key != "thresholds"}, (*names, str(name))
+        )
+
+
+def _add_metric(names: Sequence[str], rules: object, sources: Sources, found: TakenOver) -> None:
+    """Add both checks of a metric, or the reasons that keep it from being taken over."""
+    item, remarks = ".".join(names), Remarks()
+    if len(names) < 2:
+        remarks.refuse("thresholds", "are for all metrics of a source, which are not named here")
+    read = _read_thresholds(rules, remarks)
+    keys = [key for key, _ in read]
+    if read and not {"success", "error"} <= set(keys):
+        remarks.refuse("thresholds.rules", "need both success and error")
+    source = sources.get(names[0]) or make_identifier(names[0])
+    fact = {"source": source, "fact": ".".join(names[1:])}
+    ordered = [threshold for _, threshold in read]
+    firsts = {
+        key: [make_first_rule(ordered, i, fact) for i, one in enumerate(keys) if one == key]
+        for key in _KEYS
+    }
+    id_ = make_identifier(item)
+    rule = {"not": join_some(firsts["error"])}
+    found.add("check", item, {"id": id_, "title": item, "rule": rule}, remarks)
+    if firsts["warning"] and id_ in found.taken("check"):
+        _add_advisory(id_, item, join_some(firsts["success"]), found)
+
+
+def _add_advisory(id_: str, item: str, rule: dict[str, Any], found: TakenOver) -> None:
+    document = {
+        "id": f"{id_}-no-warning",
+        "title": f"{item}: no warning",
+        "severity": "advisory",
+        "rule": rule,
+    }
+    found.add("check", f"{item}: no warning", document, Remarks())
+
+
+def _read_thresholds(rules: object, remarks: Remarks) -> list[tuple[str, Threshold]]:
+    if not isinstance(rules, list) or not rules:
+        remarks.refuse("thresholds.rules", "are missing")
+        return []
+    found = []
+    for position, rule in enumerate(rules):
+        path = f"thresholds.rules[{position}]"
+        key = rule.get("key") if isinstance(rule, dict) else None
+        threshold = parse_threshold(rule.get("expression")) if isinstance(rule, dict) else None
+        if threshold is None:
+            remarks.refuse(f"{path}.expression", "is none that is known here")
+        elif key not in _KEYS:
+            remarks.refuse(f"{path}.key", f"is not one of {', '.join(_KEYS)}")
+        else:
+            found.append((str(key), threshold))
+            for member in sorted(map(str, rule.keys() - {"key", "expression"})):
+                remarks.change(f"{path}.{member}", "is left out")
+    return found

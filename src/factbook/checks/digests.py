@@ -11,13 +11,12 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
 from factbook.catalog.store import related_entities, stored_entities
-from factbook.checks import state
+from factbook.checks import scorecard_figures, state
 from factbook.checks.definitions.definition_versions import check_store, scorecard_store
 from factbook.checks.definitions.scorecard import NO_LEVEL_TITLE, Scorecard, parse_scorecard
 from factbook.checks.results import level_store, result_queries, state_store
 from factbook.checks.results.grader import GroupHierarchy
 from factbook.checks.results.result_queries import ResultAge
-from factbook.checks.scorecards import scorecard_figures
 from factbook.clock import iso, minute
 from factbook.schemas.events import DigestForm
 from factbook.storage import Database

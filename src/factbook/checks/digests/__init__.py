@@ -1,1 +1,0 @@
-"""Digests of what changed, for a team and a period."""
