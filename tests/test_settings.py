@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from factbook.cli.commands import app
-from factbook.datasources.custom import connections as source_connections
+from factbook.datasources.custom import sources
 from factbook.errors import ConfigurationError
 from factbook.settings import Settings
 from factbook.settings.table import load_settings, refuse_misspelled_variables, settings_environment
@@ -228,7 +228,7 @@ def test_an_option_of_a_table_may_be_a_variable_beside_those_of_the_file(tmp_pat
         "FACTBOOK_INTEGRATIONS__GITHUB__DEFAULT__TOKEN": "variable",
     }
     found = load_settings({}, variables, file)
-    connections = source_connections.configured_connections(found.connections)
+    connections = sources.configured_connections(found.connections)
     assert connections["ci"].headers == {"authorization": "Bearer x"}
     assert connections["other"].base_url == "https://other.example.com"
     table = found.integrations["github"]["default"]
@@ -262,5 +262,5 @@ def test_a_connection_that_cannot_be_is_refused_by_its_name(subtests: pytest.Sub
     for table, message in cases:
         with subtests.test(table=table):
             with pytest.raises(ConfigurationError, match=message) as raised:
-                source_connections.configured_connections({"ci": table})
+                sources.configured_connections({"ci": table})
             assert "Bearer" not in str(raised.value)

@@ -12,7 +12,7 @@ from factbook.checks.results import incremental
 from factbook.clock import Clock
 from factbook.collection.collector import Collector, Further
 from factbook.datasources.clients import ClientFactory, Clients, Connect
-from factbook.datasources.custom import connections
+from factbook.datasources.custom.sources import configured_connections
 from factbook.datasources.registry import HostFiles, Registry
 from factbook.facts.datasource import DataSource
 from factbook.importers import registry
@@ -60,7 +60,7 @@ class Backend:
         self.importers: Sequence[Importer] = importers
         self._clock = clock
         self._sources = sources
-        self._connections = connections.configured_connections(settings.connections)
+        self._connections = configured_connections(settings.connections)
         self._connect = connect
         self._clients = Clients(self._connect_to)
         self._tracing, self._tracer = tracing, tracing.tracer

@@ -18,7 +18,7 @@ import httpx2
 from factbook import __version__
 from factbook.auth.permissions import PERMISSION_NAMES
 from factbook.clock import DAY
-from factbook.facts import shapes
+from factbook.facts import schema
 from factbook.facts.datasource import DataSource
 from factbook.facts.schema import Fact
 from factbook.integrations import SOURCES
@@ -42,8 +42,8 @@ NINE: Final = (
 _TYPES: Final[Mapping[type, Any]] = {bool: "boolean", int: "integer", list: "set", str: "string"}
 _FIGURES: Final = {
     f"{shape.name}.{path}": value
-    for shape in shapes.SHAPES
-    if shape is not shapes.COMPLIANCE
+    for shape in schema.SHAPES
+    if shape is not schema.COMPLIANCE
     for path, value in everything(shape).items()
 }
 VENDOR: Final = DataSource(

@@ -10,7 +10,7 @@ import pytest
 
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
 from factbook.clock import DAY, MINUTE, iso
-from factbook.facts.entity_values import KeptAnswers
+from factbook.facts.across import KeptAnswers
 from tests.api.defining import FACTS, SOURCES, define, item, push, pushed, refusal
 from tests.service import NOON, Service, component, resource
 

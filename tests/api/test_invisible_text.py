@@ -12,7 +12,7 @@ from factbook.catalog.sets import Prepared
 from factbook.catalog.store import stored_sets
 from factbook.catalog.store.diff import Guards
 from factbook.catalog.store.stored_sets import Actor
-from factbook.datasources.source_store import source_store
+from factbook.datasources.stores import source_store
 from tests.api.auditing import TOKENS
 from tests.api.defining import FACTS, SOURCES, define, item, problems, pushed
 from tests.service import NOON, PUSH, Service, call, component

@@ -2,7 +2,7 @@
 
 import pytest
 
-from factbook.facts.shapes import CODEHOST, SECURITY
+from factbook.facts.schema import CODEHOST, SECURITY
 from factbook.integrations.integration import list_shape_facts
 from tests.api.checking import CHECKS, RESULTS, SCORECARDS, STARTER, check, evaluated
 from tests.api.defining import SOURCES

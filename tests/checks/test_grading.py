@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from factbook.catalog.filters import Matcher
 from factbook.checks import state
 from factbook.checks.definitions import definition_versions, publications
 from factbook.checks.definitions.definition_versions import scorecard_store
@@ -20,7 +21,6 @@ from factbook.checks.results.level_store import (
     LevelDeltas,
 )
 from factbook.events import store as events
-from factbook.facts.entity_filter import Matcher
 from factbook.storage import Database, Transaction
 from tests.checks.scorecards import add_checks, document, effect, publish, put, stored
 from tests.facts.test_store import add_entities

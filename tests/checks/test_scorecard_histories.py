@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from factbook.catalog.filters import Matcher
 from factbook.catalog.store import stored_entities
 from factbook.checks import state
 from factbook.checks.definitions import exemption_store, publications
@@ -25,7 +26,6 @@ from factbook.checks.results.grader import find_slot_level
 from factbook.checks.results.incremental import make_grading
 from factbook.checks.results.level_store import GradedEntity, LevelDeltas, place_entity
 from factbook.clock import DAY, HOUR
-from factbook.facts.entity_filter import Matcher
 from factbook.storage import Database, Transaction
 from factbook.storage.database_url import open_database
 from tests.checks.catalog import CheckedCatalog

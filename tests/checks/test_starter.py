@@ -9,7 +9,7 @@ from factbook.checks.document_readers import DefinitionDocument
 from factbook.checks.rules import check_trial
 from factbook.checks.rules.check_definition import parse_check
 from factbook.facts.datasource import DataSource
-from factbook.facts.shapes import CODEHOST, SECURITY
+from factbook.facts.schema import CODEHOST, SECURITY
 from factbook.integrations.integration import list_shape_facts
 from factbook.storage import Database
 from tests.service import NOON

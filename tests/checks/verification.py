@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
+from factbook.catalog.filters import Matcher
 from factbook.catalog.store import stored_entities
 from factbook.checks import state
 from factbook.checks.definitions import publications
@@ -12,7 +13,6 @@ from factbook.checks.results.level_store import find_owner
 from factbook.checks.results.state_store import PLACES, StateCounts
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.facts import store
-from factbook.facts.entity_filter import Matcher
 from factbook.facts.freshness import Latest
 from factbook.storage import Database, Transaction
 

@@ -13,8 +13,8 @@ from factbook.clock import Clock
 from factbook.collection.collector import Collector
 from factbook.datasources.custom import definition as source_definition
 from factbook.datasources.custom import sources
-from factbook.datasources.custom.connections import SourceConnection
 from factbook.datasources.custom.definition import CustomSourceDefinition
+from factbook.datasources.custom.sources import SourceConnection
 from factbook.facts import store
 from factbook.facts.freshness import Latest
 from factbook.integrations.integration import Integration

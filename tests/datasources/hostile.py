@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 from factbook.datasources.custom import sources
-from factbook.datasources.custom.connections import SourceConnection
 from factbook.datasources.custom.definition import CustomSourceDefinition
+from factbook.datasources.custom.sources import SourceConnection
 from factbook.integrations.integration import Integration
 from factbook.outbound.client import HttpClient
 from factbook.outbound.network import Network

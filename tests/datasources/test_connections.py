@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 import structlog
 
-from factbook.datasources.custom import connections, sources
-from factbook.datasources.custom.connections import SourceConnection
+from factbook.datasources.custom import sources
+from factbook.datasources.custom.sources import SourceConnection
 from factbook.errors import ConfigurationError, InputError
 from tests.datasources.asking import (
     BUILD,
@@ -32,7 +32,7 @@ TABLES = (
 
 
 def test_a_table_becomes_a_connection_also_from_texts_as_variables_have_them() -> None:
-    found = connections.configured_connections(
+    found = sources.configured_connections(
         {
             "ci": {
                 "base_url": "https://ci.test/api",
@@ -72,7 +72,7 @@ def test_a_table_that_cannot_be_used_is_named_and_its_values_are_not(
         with subtests.test(table=table):
             whole = {"base_url": "https://ci.test"} | table if table else table
             with pytest.raises(ConfigurationError, match=r"connections\.ci: ") as refused:
-                connections.configured_connections({"ci": whole})
+                sources.configured_connections({"ci": whole})
             assert told in str(refused.value)
             assert SECRET not in str(refused.value)
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from factbook.datasources.custom.connections import SourceConnection
+from factbook.datasources.custom.sources import SourceConnection
 
 VISIBLE = "".join(map(chr, range(0x21, 0x7F)))
 SECRETS = st.text(VISIBLE, min_size=8, max_size=40)

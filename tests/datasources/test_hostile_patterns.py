@@ -3,7 +3,7 @@
 import pytest
 
 from factbook.datasources.custom import extraction
-from factbook.datasources.custom.connections import SourceConnection
+from factbook.datasources.custom.sources import SourceConnection
 from factbook.errors import InputError, InvalidItemsError
 from factbook.outbound.client import build_address
 from tests.datasources.asking import definition

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from factbook.clock import HOUR, MINUTE
-from factbook.datasources.custom.connections import SourceConnection
+from factbook.datasources.custom.sources import SourceConnection
 from tests.datasources.asking import BUILD, CI, KEY, PASSED, Api, built, collecting, definition
 from tests.fakes.faults import saying
 from tests.service import NOON, Service, component

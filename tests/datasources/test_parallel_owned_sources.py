@@ -10,7 +10,7 @@ import pytest
 from factbook.auth.permissions import FACT_WRITE, SOURCE_WRITE
 from factbook.catalog.people_trust import PeopleTrust
 from factbook.datasources.define import OwnedSource
-from factbook.datasources.source_store import StoredSource, source_store
+from factbook.datasources.stores import StoredSource, source_store
 from factbook.errors import NotAllowedError
 from factbook.facts import pushed_facts
 from factbook.facts.pushed_facts import FactItem, FactItemResult

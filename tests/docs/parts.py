@@ -25,9 +25,7 @@ from factbook.auth.permissions import PERMISSION_NAMES, PERMISSIONS, PRESETS
 from factbook.checks.rules.language import OPERATORS
 from factbook.cli.commands import app
 from factbook.errors import FactbookError
-from factbook.facts import shapes
-from factbook.facts.schema import REASONS
-from factbook.facts.shapes import LeafGroup, Shape
+from factbook.facts.schema import REASONS, SHAPES, Leaf, LeafGroup, Shape
 from factbook.outbound.outcomes import MEANINGS, SIGNS
 from factbook.tools import TOOLS, Tool, toolsets
 from tests.deploy import chart_values
@@ -143,7 +141,7 @@ def leaves(shape: Shape) -> str:
     )
 
 
-def _leaf_type(member: LeafGroup | shapes.Leaf, leaf: shapes.Leaf) -> str:
+def _leaf_type(member: LeafGroup | Leaf, leaf: Leaf) -> str:
     if leaf.optional:
         return f"{leaf.type}, optional"
     return f"{leaf.type}, in an optional group" if member.optional else leaf.type
@@ -309,7 +307,7 @@ PARTS: dict[str, Callable[[], str]] = {
         for tool in (*TOOLS, *toolsets.READING_CHECK_TOOLS, *toolsets.WRITING_CHECK_TOOLS)
     },
     **vendors.parts(),
-    **{f"shape:{shape.name}": partial(leaves, shape) for shape in shapes.SHAPES},
+    **{f"shape:{shape.name}": partial(leaves, shape) for shape in SHAPES},
 }
 
 

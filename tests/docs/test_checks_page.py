@@ -12,7 +12,7 @@ from factbook.checks.definitions.definition_writes import CheckContext
 from factbook.checks.rules import check_definition, check_trial
 from factbook.checks.rules.check_definition import CHECK_MEMBERS, parse_check
 from factbook.facts.datasource import DataSource
-from factbook.facts.shapes import CODEHOST
+from factbook.facts.schema import CODEHOST
 from factbook.integrations.integration import list_shape_facts
 from tests.docs.parts import DOCS
 from tests.service import NOON

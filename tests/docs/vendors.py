@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import Path
 
 import factbook.integrations
-from factbook.facts import shapes
+from factbook.facts import schema
 from factbook.facts.schema import Fact
 from factbook.integrations.integration import Vendor
 from factbook.web.data_sources.source_labels import TOOLS as _TOOLS
@@ -45,9 +45,9 @@ def shape_facts() -> str:
     """Every fact that fills a tool, with its type and unit."""
     rows = [
         (code(f"{shape.name}.{fact.name}"), fact.type, fact.unit or "", code(_TOOLS[shape.name]))
-        for shape in shapes.SHAPES
+        for shape in schema.SHAPES
         if shape.name in _TOOLS
-        for fact in shapes.shape_facts(shape)
+        for fact in schema.shape_facts(shape)
     ]
     return table(("Fact", "Type", "Unit", "Tool"), rows)
 

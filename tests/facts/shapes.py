@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from factbook.facts.shapes import Shape
+from factbook.facts.schema import Shape
 
 EXAMPLES = {
     "number|unknown": 1,

@@ -14,17 +14,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from factbook.catalog.store.related_entities import CatalogPart
-from factbook.facts import across, entity_values, store
-from factbook.facts.across import CountedValue, CountedValues, FactColumn
-from factbook.facts.datasource import parse_source
-from factbook.facts.entity_values import (
+from factbook.facts import across, store
+from factbook.facts.across import (
     NO_WINDOW,
+    CountedValue,
+    CountedValues,
     EntityValue,
+    FactColumn,
     ValueFilter,
     ValueQuery,
     ValueWindow,
     find_ends,
 )
+from factbook.facts.datasource import parse_source
 from factbook.facts.freshness import Latest, Observation, find_reason
 from factbook.facts.schema import NEVER_COLLECTED, Fact, FactType, reason_word
 from factbook.storage import Transaction
@@ -138,7 +140,7 @@ async def every_page(
     found: list[EntityValue] = []
     after = None
     for _ in range(100):
-        page = await entity_values.page_values(service.state.database, asked, after, limit, window)
+        page = await across.page_values(service.state.database, asked, after, limit, window)
         assert len(page.rows) <= limit
         found += page.rows
         if page.more is None:
@@ -186,7 +188,7 @@ async def test_pages_equal_entities_that_are_ordered_and_chosen_one_by_one(
         known = [row for row in rows if row.value is not None]
         asked = ValueQuery(FactColumn(SOURCE, fact), CatalogPart(kind="component"))
         assert await every_page(service, asked, 7) == rows
-        everything = entity_values.list_all_values(service.state.database, asked)
+        everything = across.list_all_values(service.state.database, asked)
         assert [row async for page in everything for row in page] == rows
         for wanted in _filters(fact, known, chance):
             chosen = [row for row in rows if row.fits(fact, wanted)]
@@ -198,7 +200,7 @@ async def test_pages_equal_entities_that_are_ordered_and_chosen_one_by_one(
             by_value = asked._replace(sort="value")
             assert await every_page(service, by_value, 4) == up + rest
             for size in (0, 1, 9, 99):
-                window = await entity_values.value_window(service.state.database, by_value, size)
+                window = await across.value_window(service.state.database, by_value, size)
                 assert len(window.rows) == min(size, len(known))
                 assert await every_page(service, by_value, 4, window) == up + rest
             both = await find_ends(service.state.database, asked, 4)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from factbook.facts.entity_filter import EntityFilter, matches_filter, parse_filter
+from factbook.catalog.filters import EntityFilter, matches_filter, parse_entity_filter
 
 ENTITY: dict[str, Any] = {
     "apiVersion": "backstage.io/v1alpha1",
@@ -25,7 +25,9 @@ def passes(*conditions: dict[str, Any]) -> bool:
 
 def problems_of(value: object) -> list[tuple[str, str]]:
     problems: list[tuple[str, str]] = []
-    parse_filter(value, "entityFilter", lambda path, message: problems.append((path, message)))
+    parse_entity_filter(
+        value, "entityFilter", lambda path, message: problems.append((path, message))
+    )
     return problems
 
 
@@ -95,7 +97,7 @@ def test_a_filter_is_read_from_a_list_and_from_json_text_alike() -> None:
     wanted: EntityFilter = [{"kind": ["component", "api"], "spec.type": {"exists": True}}]
     text = '[{"kind": ["component", "api"], "spec.type": {"exists": true}}]'
     assert problems_of(wanted) == problems_of(text) == []
-    assert parse_filter(wanted, "", print) == parse_filter(text, "", print) == wanted
+    assert parse_entity_filter(wanted, "", print) == parse_entity_filter(text, "", print) == wanted
 
 
 def test_a_filter_that_is_no_list_of_objects_is_refused(subtests: pytest.Subtests) -> None:

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from factbook.errors import ToolError
-from factbook.facts.schema import REASONS
-from factbook.facts.shapes import (
+from factbook.facts.schema import (
     CODEHOST,
     INCIDENT,
     OBSERVABILITY,
+    REASONS,
     REPOSITORY,
     SECURITY,
     SHAPES,

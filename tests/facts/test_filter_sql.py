@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from factbook.facts.entity_filter import filter_condition, matches_filter
+from factbook.catalog.filters import make_filter_condition, matches_filter
 from tests.service import Service, component, resource
 
 LONG = "x" * 300
@@ -53,7 +53,7 @@ async def test_a_filter_lets_the_same_entities_through_in_the_database(service: 
     entities = (await service.http.get("/api/catalog/entities")).json()
     assert len(entities) == 3
     for entity_filter in FILTERS:
-        sql, parameters = filter_condition(entity_filter)
+        sql, parameters = make_filter_condition(entity_filter)
         query = f"SELECT e.name FROM entities e WHERE {sql} ORDER BY e.name"  # noqa: S608 - the condition is what is tested
         found = [name for (name,) in await service.state.database.all(query, parameters)]
         expected = [

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from factbook.facts.schema import check_values
-from factbook.facts.shapes import (
+from factbook.facts.schema import (
     CODEHOST,
     COMPLIANCE,
     INCIDENT,
@@ -18,6 +17,7 @@ from factbook.facts.shapes import (
     Leaf,
     LeafGroup,
     Shape,
+    check_values,
     shape_facts,
     shape_schema,
 )

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from factbook.api.catalog import Projection
-from factbook.catalog import kinds, ref, sets, strict, validation
+from factbook.catalog import filters, kinds, ref, sets, strict, validation
 from factbook.catalog.sets import Annotator, PushRules
 from factbook.catalog.store import conditions
 from factbook.catalog.store.index_rows import Derived
@@ -17,7 +17,7 @@ from factbook.datasources.custom import definition, documents, extraction, sourc
 from factbook.datasources.custom.documents import UnreadableDocumentError
 from factbook.datasources.custom.extraction import NoValueError
 from factbook.errors import InvalidItemsError
-from factbook.facts import datasource, entity_filter
+from factbook.facts import datasource
 from factbook.facts.schema import FactType
 from factbook.importers import catalog_documents
 from factbook.importers.catalog_documents import ReadingBudget
@@ -94,16 +94,16 @@ def _is_part(part: Any, whole: Any) -> bool:
 def filter_of_source(data: bytes) -> None:
     """The filter of a source lets the same entities through in the database and without it."""
     problems: list[str] = []
-    found = entity_filter.parse_filter(
+    found = filters.parse_entity_filter(
         text(data), "", lambda path, message: problems.append(message)
     )
     if problems:
         return
-    condition, values = entity_filter.filter_condition(found)
+    condition, values = filters.make_filter_condition(found)
     sql = f"SELECT e.id FROM entities e WHERE {condition}"  # noqa: S608 - that is what is tested
     passing = {row[0] for row in _catalog().execute(sql, values)}
     assert passing == {
-        number for number, one in enumerate(_ENTITIES) if entity_filter.matches_filter(found, one)
+        number for number, one in enumerate(_ENTITIES) if filters.matches_filter(found, one)
     }
 
 
@@ -262,7 +262,7 @@ TARGETS = (
     Target("entity", entity, (), share=60),
     Target("predicate", predicate, ("catalog.store.conditions.parse_predicate",), share=60),
     Target("projection", projection, (), share=40),
-    Target("entity-filter", filter_of_source, ("facts.entity_filter.parse_filter",), share=40),
+    Target("entity-filter", filter_of_source, ("catalog.filters.parse_entity_filter",), share=40),
     Target(
         "yaml",
         yaml,

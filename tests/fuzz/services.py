@@ -12,7 +12,7 @@ from starlette.responses import Response
 from factbook.auth import encryption
 from factbook.auth.oidc.identity import ProviderOptions as OpenIDOptions
 from factbook.client import ClientError, answers
-from factbook.datasources.custom.connections import SourceConnection
+from factbook.datasources.custom.sources import SourceConnection
 from factbook.errors import ConfigurationError, SignInError
 from factbook.integrations import VENDORS, files, find_vendor
 from factbook.integrations.git.client import Reading

@@ -2,7 +2,7 @@
 
 import pytest
 
-from factbook.facts.shapes import SHAPES, shape_facts
+from factbook.facts.schema import SHAPES, shape_facts
 from tests.docs.parts import parts_in
 from tests.docs.vendors import PAGES, VENDORS
 

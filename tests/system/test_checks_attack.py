@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
+from factbook.catalog.filters import Matcher
 from factbook.catalog.store import stored_entities
 from factbook.checks import state
 from factbook.checks.definitions import exemption_store
 from factbook.checks.results.level_store import find_owner
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.facts import store
-from factbook.facts.entity_filter import Matcher
 from factbook.storage import Database
 from factbook.storage.database_url import open_database
 from tests.checks import test_scorecard_histories as gradings

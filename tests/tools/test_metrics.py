@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
-from factbook.facts import shapes
+from factbook.facts import schema
 from factbook.facts.datasource import DataSource
-from factbook.facts.schema import REASONS
-from factbook.facts.shapes import Shape
+from factbook.facts.schema import REASONS, Shape
 from factbook.integrations import SOURCES
 from factbook.integrations.integration import list_shape_facts
 from factbook.tools import TOOLS
@@ -213,9 +212,9 @@ def filling(id_: str, shape: Shape, *entity_filter: dict[str, Any]) -> DataSourc
 
 
 TAGS = {"metadata.annotations.example.com/tags": {"exists": True}}
-FIRST = filling("first", shapes.OBSERVABILITY)
-SECOND = filling("second", shapes.OBSERVABILITY)
-APART = filling("apart", shapes.OBSERVABILITY, TAGS)
+FIRST = filling("first", schema.OBSERVABILITY)
+SECOND = filling("second", schema.OBSERVABILITY)
+APART = filling("apart", schema.OBSERVABILITY, TAGS)
 
 
 @pytest.mark.spec("tools.observability.unavailable-is-an-error")

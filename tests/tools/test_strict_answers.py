@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from factbook.facts import shapes
+from factbook.facts import schema
 from factbook.facts.datasource import DataSource
 from factbook.facts.schema import Fact
 from factbook.integrations import SOURCES
@@ -19,8 +19,8 @@ from tests.tools.sources import record
 _TYPES: dict[type, Any] = {bool: "boolean", int: "integer", list: "set", str: "string"}
 _FACTS = {
     f"{shape.name}.{path}": value
-    for shape in shapes.SHAPES
-    if shape is not shapes.COMPLIANCE
+    for shape in schema.SHAPES
+    if shape is not schema.COMPLIANCE
     for path, value in everything(shape).items()
 }
 _VENDOR = DataSource(
@@ -101,11 +101,11 @@ def members_of_reasons(whole: dict[str, Any]) -> set[str]:
 @pytest.mark.spec("endpoint.strict-answers")
 async def test_every_member_that_the_seed_names_is_in_a_strict_answer(filled: Service) -> None:
     for tool, shape in (
-        ("get-codehost-metrics", shapes.CODEHOST),
-        ("get-security-metrics", shapes.SECURITY),
-        ("get-incident-metrics", shapes.INCIDENT),
-        ("get-observability-metrics", shapes.OBSERVABILITY),
-        ("get-repository-info", shapes.REPOSITORY),
+        ("get-codehost-metrics", schema.CODEHOST),
+        ("get-security-metrics", schema.SECURITY),
+        ("get-incident-metrics", schema.INCIDENT),
+        ("get-observability-metrics", schema.OBSERVABILITY),
+        ("get-repository-info", schema.REPOSITORY),
     ):
         found = members(await ask(filled, tool, "?read=seed"))
         assert {path for member in shape.members for path, _ in member.paths} <= found

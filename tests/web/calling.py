@@ -7,7 +7,7 @@ from html import unescape
 from typing import Any
 from urllib.parse import urlencode
 
-from factbook.facts import shapes
+from factbook.facts import schema
 from factbook.facts.datasource import DataSource
 from factbook.facts.schema import Fact
 from tests.facts.shapes import everything
@@ -18,11 +18,11 @@ BILLING = "billing"
 SOURCE = {"dataSourceId": "entity-metadata"}
 
 
-def _facts(shape: shapes.Shape) -> dict[str, object]:
+def _facts(shape: schema.Shape) -> dict[str, object]:
     return {f"{shape.name}.{path}": value for path, value in everything(shape).items()}
 
 
-VENDOR_FACTS = _facts(shapes.OBSERVABILITY) | _facts(shapes.REPOSITORY)
+VENDOR_FACTS = _facts(schema.OBSERVABILITY) | _facts(schema.REPOSITORY)
 _TYPES: dict[type, Any] = {bool: "boolean", int: "integer", list: "set", str: "string"}
 VENDOR = DataSource(
     id="vendor",

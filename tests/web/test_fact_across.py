@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from factbook.clock import DAY
-from factbook.facts.entity_values import KeptAnswers
+from factbook.facts.across import KeptAnswers
 from factbook.integrations import SOURCES as CATALOGS
 from tests.conftest import StartService
 from tests.service import Service, component, resource

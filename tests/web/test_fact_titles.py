@@ -2,9 +2,8 @@
 
 import pytest
 
-from factbook.facts import shapes
-from factbook.facts.schema import Fact
-from factbook.facts.shapes import SHAPE_TITLES
+from factbook.facts import schema
+from factbook.facts.schema import SHAPE_TITLES, Fact
 from factbook.integrations import SOURCES as CATALOGS
 from factbook.web.site import fact_display
 from tests.conftest import StartService
@@ -31,9 +30,9 @@ def test_the_name_of_a_fact_is_told_in_words(subtests: pytest.Subtests) -> None:
 def test_every_fact_of_a_shape_has_a_title_that_says_enough_by_itself() -> None:
     named = [
         f"{shape.name}.{fact.name}"
-        for shape in shapes.SHAPES
-        for fact in shapes.shape_facts(shape)
-        if shape is not shapes.COMPLIANCE
+        for shape in schema.SHAPES
+        for fact in schema.shape_facts(shape)
+        if shape is not schema.COMPLIANCE
     ]
     assert sorted(SHAPE_TITLES) == sorted(named)
     assert len(set(SHAPE_TITLES.values())) == len(SHAPE_TITLES)

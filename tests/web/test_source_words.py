@@ -2,7 +2,7 @@
 
 import pytest
 
-from factbook.facts import shapes
+from factbook.facts import schema
 from factbook.tools import TOOLS
 from factbook.web.data_sources import source_labels
 
@@ -10,7 +10,7 @@ from factbook.web.data_sources import source_labels
 def test_every_shape_has_a_tool_that_there_is() -> None:
     named = {*source_labels.TOOLS.values(), source_labels.COMPLIANCE_TOOL}
     assert named <= {tool.name for tool in TOOLS}
-    assert {*source_labels.TOOLS, "compliance"} == {shape.name for shape in shapes.SHAPES}
+    assert {*source_labels.TOOLS, "compliance"} == {shape.name for shape in schema.SHAPES}
 
 
 def test_a_cadence_is_told_in_words(subtests: pytest.Subtests) -> None:

@@ -46,7 +46,7 @@ from factbook.catalog.store.facets import Facet
 from factbook.catalog.store.stored_entities import StoredEntity
 from factbook.catalog.store.stored_sets import Actor
 from factbook.errors import InputError, NotFoundError, UnsupportedError
-from factbook.facts.refresh_requests import request_refresh
+from factbook.facts.store import request_refresh
 from factbook.http import audit
 from factbook.http.context import HandlerContext
 from factbook.http.requests import JsonReply, Reply, Request, decode, reply

@@ -12,11 +12,9 @@ from factbook.audit.trail import About, AuditEntry
 from factbook.auth.permissions import OWN_WRITE, SOURCE_READ, SOURCE_RUN, SOURCE_WRITE, TITLES
 from factbook.clock import iso, iso_or_none
 from factbook.collection import run_start
-from factbook.datasources import connections, define, trial
-from factbook.datasources.connection_store import ConnectionInput
-from factbook.datasources.connections import ConnectionDetail
-from factbook.datasources.define import OwnedSource
-from factbook.datasources.source_store import StoredSource, source_store
+from factbook.datasources import define, trial
+from factbook.datasources.define import ConnectionDetail, OwnedSource
+from factbook.datasources.stores import ConnectionInput, StoredSource, source_store
 from factbook.errors import NotAllowedError, NotFoundError
 from factbook.facts import datasource
 from factbook.facts.datasource import DataSource
@@ -354,7 +352,7 @@ async def get_connection(request: Request, state: SourceContext) -> JsonReply[Sh
     for found in usable:
         if found.name == name:
             return reply(_render_connection(found, request))
-    raise connections.no_such_connection(name, usable)
+    raise define.no_such_connection(name, usable)
 
 
 async def put_connection(request: Request, state: SourceContext) -> JsonReply[ShownConnection]:
@@ -372,7 +370,7 @@ async def put_connection(request: Request, state: SourceContext) -> JsonReply[Sh
         headers=given.headers,
         shared_with=tuple(given.shared_with),
     )
-    found = await connections.change_connection(
+    found = await define.change_connection(
         state.database,
         state.registry,
         state.token_key,
@@ -389,7 +387,7 @@ async def delete_connection(request: Request, state: SourceContext) -> Reply:
     """Remove a connection that no data source asks."""
     name = CONNECTION.of(request)
     write = audit.audited_write(request, state, audit.connection_entry(deleted=True), 204)
-    await connections.delete_connection(state.registry, name, actor=request.actor, write=write)
+    await define.delete_connection(state.registry, name, actor=request.actor, write=write)
     return Reply(status=204)
 
 
@@ -398,10 +396,10 @@ async def _list_usable_connections(
 ) -> list[ConnectionDetail]:
     """The connections that the caller may use in some data source."""
     if request.own_only:
-        return await connections.list_shared_connections(
+        return await define.list_shared_connections(
             state.database, state.registry, request.actor, state.trust
         )
-    return await connections.list_connections(state.database, state.registry)
+    return await define.list_connections(state.database, state.registry)
 
 
 def _render_connection(found: ConnectionDetail, request: Request) -> ShownConnection:

@@ -8,9 +8,8 @@ from typing import Any, Final, TypeGuard
 import msgspec
 
 from factbook.api.parameters import AnswerHeader
-from factbook.catalog import strict, validation
+from factbook.catalog import filters, strict, validation
 from factbook.errors import InputError
-from factbook.facts import entity_filter
 from factbook.http.context import SourceContext
 from factbook.http.requests import Reply, Request, offloaded, reply
 from factbook.integrations.integration import Integration
@@ -73,7 +72,7 @@ def _list_annotation_warnings(
     found: dict[str, list[str | Missing]] = {}
     for one in integrations:
         vendor = one.source.handler and one.source.handler.builtin_id
-        if vendor and entity_filter.matches_filter(one.source.entity_filter, entity):
+        if vendor and filters.matches_filter(one.source.entity_filter, entity):
             found.setdefault(vendor, []).append(one.target(entity))
     return [
         f"metadata.annotations: no integration with {vendor} can read them: {bad[0].detail}"

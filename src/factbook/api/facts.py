@@ -31,20 +31,21 @@ from factbook.catalog.validation import deeper_than
 from factbook.clock import iso, iso_or_none, milliseconds
 from factbook.collection import run_start
 from factbook.datasources import define, fact_columns
-from factbook.datasources.source_store import source_store
+from factbook.datasources.stores import source_store
 from factbook.definitions.store import UNPUBLISHED
 from factbook.errors import ConflictError, InputError
-from factbook.facts import across, entity_values, freshness, pushed_facts, store
+from factbook.facts import across, freshness, pushed_facts, store
 from factbook.facts import history as fact_history
-from factbook.facts.across import FactColumn, GroupBy
-from factbook.facts.datasource import DataSource
-from factbook.facts.entity_values import (
+from factbook.facts.across import (
     CatalogFigures,
     EntityValue,
+    FactColumn,
+    GroupBy,
     KeptAnswer,
     ValueFilter,
     ValueQuery,
 )
+from factbook.facts.datasource import DataSource
 from factbook.facts.history import HistoryEntry, HistoryPosition
 from factbook.facts.pushed_facts import FactItem, FactItemResult
 from factbook.facts.schema import REASONS, Fact
@@ -384,7 +385,7 @@ async def get_fact_distribution(
     by = cast("GroupBy | None", BY.of(request))
     top = TOP.of(request)
     count = ENDS.of(request)
-    found = await entity_values.catalog_figures(
+    found = await across.catalog_figures(
         state.database,
         state.clock,
         asked,
@@ -410,7 +411,7 @@ async def get_fact_values(request: Request, state: SourceContext) -> JsonReply[f
     )
     after = fact_columns.place_of_cursor(column.fact, VALUE_CURSOR.of(request))
     limit = FACTS_LIMIT.of(request) or _PAGE
-    found, at = await entity_values.catalog_values(
+    found, at = await across.catalog_values(
         state.database, state.clock, asked, after, limit, anew=request.wants_fresh
     )
     return reply(

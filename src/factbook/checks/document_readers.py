@@ -16,8 +16,8 @@ from typing import Any, Final, Literal, NamedTuple
 
 from factbook import invisible
 from factbook.errors import InputError, Problems, not_a_member
-from factbook.facts import members
-from factbook.facts.members import Report
+from factbook.facts import datasource
+from factbook.facts.datasource import Report
 
 # Of a guard, for which null does not mean that it was left out.
 EMPTY_GUARD: Final = "is empty; give it a value, or leave it out"
@@ -34,13 +34,13 @@ MemberReader = Callable[[object, str, Report], Any]
 
 
 # As in definitions of data sources.
-read_boolean: Final = members.take_boolean
+read_boolean: Final = datasource.take_boolean
 
 
-read_identifier: Final = members.take_identifier
+read_identifier: Final = datasource.take_identifier
 
 
-read_entity_reference: Final = members.take_reference
+read_entity_reference: Final = datasource.take_reference
 
 
 class DocumentMember(NamedTuple):

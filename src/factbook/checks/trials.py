@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple, TypeVar, cast
 import msgspec
 
 from factbook import user_patterns
-from factbook.catalog import sets
+from factbook.catalog import filters, sets
 from factbook.catalog.sets import Prepared, PushRules
 from factbook.catalog.store import diff, locks, stored_entities, stored_sets
 from factbook.catalog.store.diff import Existing, WritePlan
@@ -57,7 +57,7 @@ from factbook.checks.rules.rule_evaluation import CompiledCheck, Explanation, Pa
 from factbook.checks.state import EXEMPT, FAIL, NONE, OUT, PASS, UNKNOWN, name_state
 from factbook.clock import Clock
 from factbook.errors import FactbookError, InputError, TooManyRequestsError, UnavailableError
-from factbook.facts import entity_filter, store
+from factbook.facts import store
 from factbook.facts.datasource import DataSource
 from factbook.facts.freshness import Latest, Observation
 from factbook.integrations import catalog
@@ -726,7 +726,7 @@ class _Preview:
         where = (
             stored_entities.EVERY_ENTITY
             if filter_ is None
-            else entity_filter.filter_condition(filter_)
+            else filters.make_filter_condition(filter_)
         )
         matching = await stored_entities.read_entities_between(self._database, where, first, last)
         if self._check.reads_values_only and not self._scope.facts:
@@ -878,7 +878,7 @@ async def _grade_portion(
     ends = portion[0][0], portion[-1][0]
     where = stored_entities.EVERY_ENTITY
     if card.applies_to is not None:
-        where = entity_filter.filter_condition(card.applies_to)
+        where = filters.make_filter_condition(card.applies_to)
     matching = await stored_entities.read_entities_between(database, where, *ends)
     states = await state_store.read_states_between(database, *ends)
 

@@ -28,7 +28,7 @@ from factbook.cli.sources import SourceType
 from factbook.client import Client, DataSource, Tried, TriedAnswer
 from factbook.datasources.custom import definition, sources
 from factbook.datasources.custom.definition import OWNED_TYPES, SOURCE_TYPES, CustomSourceDefinition
-from factbook.datasources.source_store import describe_lost_facts
+from factbook.datasources.stores import describe_lost_facts
 from factbook.definitions import documents
 from factbook.errors import InputError, InvalidItemsError
 from factbook.facts import schema

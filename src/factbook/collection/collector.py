@@ -20,13 +20,14 @@ from weakref import WeakKeyDictionary
 import structlog
 
 from factbook import shutdown
+from factbook.catalog import filters
 from factbook.catalog.store import stored_entities
 from factbook.clock import MINUTE, SECOND, Clock
 from factbook.collection import run_start
 from factbook.collection.run_start import Targets, UnderWayError, batch_targets, batch_work
 from factbook.datasources.clients import Clients, Connect, DatabaseMemory
 from factbook.errors import FactbookError, UnavailableError
-from factbook.facts import entity_filter, store
+from factbook.facts import store
 from factbook.facts.datasource import DataSource
 from factbook.facts.freshness import Observation
 from factbook.integrations.integration import Collected, Integration
@@ -176,7 +177,7 @@ def _observations_in_catalog(
     if source.ownership is None:
         return stored_entities.filter_existing_ids(transaction, ids)
     return stored_entities.filter_ids_meeting(
-        transaction, entity_filter.filter_condition(source.ownership), ids
+        transaction, filters.make_filter_condition(source.ownership), ids
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import structlog
 
+from factbook.catalog import filters
 from factbook.catalog import ref as refs
 from factbook.catalog.store import stored_entities
 from factbook.catalog.store.conditions import SQL
@@ -20,7 +21,7 @@ from factbook.errors import ConflictError, GoneError, UnavailableError, no_such
 from factbook.events import store as events
 from factbook.events.event import FeedPosition
 from factbook.events.store import EventFilter, FeedPage
-from factbook.facts import entity_filter, refresh_requests, retention, store
+from factbook.facts import retention, store
 from factbook.facts.datasource import DataSource, duration_milliseconds
 from factbook.facts.freshness import Observation
 from factbook.facts.store import Last
@@ -254,7 +255,7 @@ async def _every_entity(
 def _tracked_condition(source: DataSource) -> SQL:
     if source.selection is None:
         return stored_entities.EVERY_ENTITY
-    return entity_filter.filter_condition(source.selection)
+    return filters.make_filter_condition(source.selection)
 
 
 def _sort_portion(
@@ -444,7 +445,7 @@ async def collect_requested(
     For facts of integrations, runs are queued in the transaction that takes the requests.
     """
     done = 0
-    while await refresh_requests.has_refresh_requests(database):
+    while await store.has_refresh_requests(database):
         now = await lease.fetch_shared_time(database, clock)
         work = partial(_take_requests, sources=sources, integrations=integrations, now=now)
         done += await database.write(work)
@@ -466,7 +467,7 @@ def _take_requests(
     integrations: Sequence[Integration],
     now: int,
 ) -> int:
-    ids = refresh_requests.take_refresh_requests(transaction, _REQUESTS_AT_ONCE)
+    ids = store.take_refresh_requests(transaction, _REQUESTS_AT_ONCE)
     sample_some(transaction, sources, ids, now)
     for integration in integrations:
         begin_run_of_some(transaction, integration, ids, now)

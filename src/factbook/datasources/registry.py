@@ -8,15 +8,13 @@ from typing import Any, NamedTuple
 import structlog
 
 from factbook.clock import SECOND, Clock
-from factbook.datasources import connection_store
+from factbook.datasources import stores
 from factbook.datasources.clients import DatabaseMemory
-from factbook.datasources.connection_store import Key
 from factbook.datasources.custom import definition as source_definition
 from factbook.datasources.custom import sources
-from factbook.datasources.custom.connections import SourceConnection, Unusable
 from factbook.datasources.custom.definition import CustomSourceDefinition
-from factbook.datasources.custom.sources import File, Files
-from factbook.datasources.source_store import StoredSource, source_store
+from factbook.datasources.custom.sources import File, Files, SourceConnection, Unusable
+from factbook.datasources.stores import Key, StoredSource, source_store
 from factbook.errors import FactbookError, InputError
 from factbook.facts import freshness, store
 from factbook.facts.datasource import DataSource
@@ -150,7 +148,7 @@ class Registry:
         revision = await source_store.revision(self._database)
         if revision == self._revision:
             return
-        kept = await connection_store.open_connections(self._database, self._key)
+        kept = await stores.open_connections(self._database, self._key)
         self._connections = {**kept, **self.configured}
         stored = await source_store.everything(self._database)
         self._read = await self._read_all(stored)

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from factbook.catalog import ref as refs
+from factbook.catalog.filters import make_filter_condition, matches_filter
 from factbook.catalog.store import stored_entities
 from factbook.clock import SECOND
 from factbook.datasources import define
@@ -17,9 +18,8 @@ from factbook.datasources.custom import definition, sources
 from factbook.datasources.custom.definition import CustomSourceDefinition
 from factbook.datasources.custom.sources import SourceReply
 from factbook.datasources.registry import Registry
-from factbook.datasources.source_store import source_store
+from factbook.datasources.stores import source_store
 from factbook.errors import InputError
-from factbook.facts import entity_filter
 from factbook.integrations.integration import Collected, Integration, Probe
 from factbook.outbound.client import HttpClient
 from factbook.outbound.outcomes import Answer, Missing
@@ -68,7 +68,7 @@ async def try_definition(
     found = await stored_entities.read_collectable(database, ref)
     if found is None:
         raise await stored_entities.make_unknown_error(database, ref)
-    if not entity_filter.matches_filter(made.source.ownership, found):
+    if not matches_filter(made.source.ownership, found):
         about = f"The data source {made.source.id} is only about entities of {made.source.owner}"
         raise InputError(f"{about}, and leaves {ref} out.")
     await registry.latest()
@@ -196,9 +196,7 @@ async def _run_probe(client: HttpClient, probe: Probe, now: int) -> ProbeResult:
 async def _find_example(database: Database, integration: Integration) -> tuple[str, str] | None:
     """The first entity that points to something at this host: its reference and target."""
     filters = integration.source.selection
-    where = (
-        stored_entities.EVERY_ENTITY if filters is None else entity_filter.filter_condition(filters)
-    )
+    where = stored_entities.EVERY_ENTITY if filters is None else make_filter_condition(filters)
     rows = await database.all(*stored_entities.entity_page_sql(where, 0, _ENTITIES_EXAMINED))
     for _, ref, entity in stored_entities.decode_collectable(rows):
         target = integration.target(entity)

@@ -1,25 +1,30 @@
-"""One fact of all entities that its source is about, or of some: counted, and its distribution."""
+"""A fact across entities: values counted and distributed, and pages of entities by their value.
+
+Figures of the whole catalog are remembered for a while.
+"""
 
 import asyncio
+import heapq
 import math
 import sys
 from bisect import bisect_left, bisect_right
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections import Counter, OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
-from itertools import accumulate, pairwise
-from typing import Any, Final, Literal, NamedTuple
+from functools import partial
+from itertools import accumulate, chain, pairwise
+from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar, cast
 
 import msgspec
 
-from factbook.catalog.store import related_entities
+from factbook.catalog import filters
+from factbook.catalog.store import facets, related_entities
 from factbook.catalog.store.conditions import SQL
 from factbook.catalog.store.related_entities import CatalogPart
 from factbook.catalog.store.stored_entities import COMPLIANCE
-from factbook.clock import DAY
+from factbook.clock import DAY, MINUTE, Clock
 from factbook.errors import InputError
-from factbook.facts import entity_filter
 from factbook.facts.datasource import DataSource
 from factbook.facts.freshness import find_reason
 from factbook.facts.schema import BAD_DEFINITION, NEVER_COLLECTED, TYPES, Fact, reason_word
@@ -212,7 +217,7 @@ def _part_condition(column: FactColumn, part: CatalogPart, *, by_ref: bool) -> S
     where, values = part.condition().sql()
     if column.source.selection is None:
         return where, values
-    about, more = entity_filter.filter_condition(column.source.selection)
+    about, more = filters.make_filter_condition(column.source.selection)
     # Wrapped, because SQLite would read all that an index finds for it, and sort them.
     return f"({where}) AND ({about}){' IS TRUE' if by_ref else ''}", [*values, *more]
 
@@ -492,4 +497,542 @@ WITH found AS MATERIALIZED ({found})
 SELECT part, {value} AS shown, CASE WHEN value IS NULL THEN COALESCE(reasons, '{{}}') END AS why,
     COUNT(*), COUNT(kept), MIN(COALESCE(kept, written_at)), MAX(COALESCE(kept, written_at))
 FROM found GROUP BY 1, 2, 3 LIMIT {most}
+"""
+
+
+ValueSort = Literal["entity", "value", "-value"]
+ValuePlace = tuple[bool, Any, str]  # among the known, the value, the reference
+# Rows that are read for one page where SQL cannot tell which of them are wanted.
+_ENTITIES_AT_ONCE: Final = 2_000
+_MOST_PORTIONS: Final = 25
+T = TypeVar("T")
+# Entities of a catalog from which on answers are kept: a count of fewer takes some 60 ms.
+_LARGE_CATALOG: Final = 20_000
+_MOST_ANSWERS: Final = 64
+# Entities with the lowest or highest values from which pages are taken.
+_WINDOW_SIZE: Final = 1_000
+# Types whose values are short: as many texts may be long.
+_WINDOWED_TYPES: Final = frozenset({"integer", "float", "boolean", "datetime"})
+
+
+class ValueFilter(NamedTuple):
+    """Restrictions on the value; None leaves one out.
+
+    `value` is that of a boolean or a text, or an item of a set. `least` and `below` bound numbers,
+    and moments in milliseconds. `reason` is a word, so there is no value.
+    """
+
+    known: bool | None = None
+    reason: str | None = None
+    value: Any = None
+    least: float | None = None
+    below: float | None = None
+
+    @property
+    def of_values(self) -> bool:
+        """True if no entity without a value is meant."""
+        return self.known is True or (self.value, self.least, self.below) != (None, None, None)
+
+    @property
+    def of_unknown(self) -> bool:
+        """True if no entity with a value is meant."""
+        return self.known is False or self.reason is not None
+
+
+def passes_filter(fact: Fact, value: Any, wanted: ValueFilter) -> bool:
+    """Return true if the filter lets a value through."""
+    if wanted.value is not None and not _equals_value(value, wanted.value):
+        return False
+    if wanted.least is None and wanted.below is None:
+        return True
+    at = cast("float", value_position(fact, value))
+    return (wanted.least is None or at >= wanted.least) and (
+        wanted.below is None or at < wanted.below
+    )
+
+
+def _equals_value(value: Any, wanted: Any) -> bool:
+    """Compare a value; items of sets by their text."""
+    if isinstance(value, list):
+        return wanted in (one if isinstance(one, str) else str(one) for one in value)
+    return bool(value == wanted)
+
+
+def is_decided_by_sql(fact: Fact) -> bool:
+    """Return true if SQL tells exactly which of the values are wanted."""
+    return fact.type not in {"datetime", "set", "object"}
+
+
+def lacking_condition(column: FactColumn) -> str:
+    """The condition for no value; a value of another type counts as none, which SQL may not see."""
+    exact = column.fact.type in {"datetime", "set", "object"}
+    return "1 = 1" if exact else f"({place_expression(column)}) IS NULL"
+
+
+def wanted_conditions(column: FactColumn, wanted: ValueFilter) -> SQL:
+    """Part of a filter of values that SQL can tell."""
+    position, fact = place_expression(column), column.fact
+    if wanted.of_unknown:
+        return "1 = 0", []
+    parts, values = [f"({position}) IS NOT NULL"], list[object]()
+    if wanted.value is not None and fact.type in {"string", "boolean"}:
+        parts.append("value = ?")
+        values.append(msgspec.json.encode(wanted.value).decode())
+    if fact.type in NUMBER_TYPES:
+        for sign, bound in ((">=", wanted.least), ("<", wanted.below), ("=", wanted.value)):
+            if bound is not None:
+                parts.append(f"({position}) {sign} ?")
+                values.append(float(bound))
+    return " AND ".join(parts), values
+
+
+def place_expression(column: FactColumn) -> str:
+    """The expression for the order of `value`; NULL where its type is another one."""
+    match column.fact.type:
+        case "integer":
+            return f"CASE WHEN {_IS_NUMBER} AND NOT {_IS_FRACTION} THEN {_AS_NUMBER} END"
+        case "float":
+            return f"CASE WHEN {_IS_NUMBER} THEN {_AS_NUMBER} END"
+        case "string":
+            # Between the quotes, so that a text comes before those that it begins.
+            return (
+                "CASE WHEN SUBSTR(value, 1, 1) = '\"' THEN SUBSTR(value, 2, LENGTH(value) - 2) END"
+            )
+        case "boolean":
+            return "CASE WHEN value IN ('true', 'false') THEN value END"
+    return "value"
+
+
+class EntityValue(NamedTuple):
+    """The value of an entity and its time, `kept` if from before the last run; or the reason."""
+
+    ref: str
+    value: Any
+    reason: str | None
+    at: int | None
+    kept: bool
+
+    def fits(self, fact: Fact, wanted: ValueFilter) -> bool:
+        """Return true if the filter lets it through."""
+        if self.value is None:
+            named = wanted.reason in {None, reason_word(self.reason or "")}
+            return named and not wanted.of_values
+        return not wanted.of_unknown and passes_filter(fact, self.value, wanted)
+
+
+class EntityValues(NamedTuple):
+    """A page, and the place behind it if more may follow."""
+
+    rows: list[EntityValue]
+    more: ValuePlace | None
+
+
+class PlacedValue(NamedTuple):
+    """An entity with its value, and the place of that in an order of values."""
+
+    place: Any
+    row: EntityValue
+
+
+class ValueWindow(NamedTuple):
+    """The first entities in the order of their values; `is_whole` if there are no others."""
+
+    rows: Sequence[PlacedValue]
+    is_whole: bool
+
+    def behind(self, after: ValuePlace | None, count: int) -> Sequence[PlacedValue] | None:
+        """Up to `count` of them behind a place; None where others may follow that are not here."""
+        start = 0
+        if after is not None:
+            keys = ((one.place, one.row.ref) for one in self.rows)
+            found = (number for number, key in enumerate(keys, 1) if key == after[1:])
+            start = next(found, len(self.rows) + 1)
+        rows = self.rows[start : start + count]
+        is_enough = len(rows) == count or (self.is_whole and start <= len(self.rows))
+        return rows if is_enough else None
+
+
+NO_WINDOW: Final = ValueWindow((), is_whole=False)
+
+
+class ValueQuery(NamedTuple):
+    """A fact of a part of the catalog, restrictions on its value, and an order."""
+
+    column: FactColumn
+    part: CatalogPart
+    wanted: ValueFilter = ValueFilter()
+    sort: ValueSort = "entity"
+
+
+async def page_values(
+    database: Database,
+    asked: ValueQuery,
+    after: ValuePlace | None,
+    limit: int,
+    window: ValueWindow = NO_WINDOW,
+) -> EntityValues:
+    """Up to `limit` entities behind a place; those without a value come last by value.
+
+    A page may hold fewer although more follow. By value it is taken from the window if that has it.
+    """
+    if asked.sort == "entity":
+        return await _read_by_ref(database, asked, None, after, limit)
+    found = EntityValues([], None)
+    if not asked.wanted.of_unknown and (after is None or after[0]):
+        rows = window.behind(after, limit + 1)
+        if rows is None:
+            rows = await _list_ordered(database, asked, after, limit + 1)
+        found = _page_of_rows(rows, limit)
+        after = None
+    if found.more is not None or asked.wanted.of_values:
+        return found
+    if len(found.rows) == limit:
+        return found._replace(more=(False, None, ""))
+    rest = await _read_by_ref(database, asked, False, after, limit - len(found.rows))
+    return EntityValues([*found.rows, *rest.rows], rest.more)
+
+
+async def value_window(database: Database, asked: ValueQuery, size: int) -> ValueWindow:
+    """The first entities by value, up to `size` of those with one."""
+    rows = await _list_ordered(database, asked, None, size + 1)
+    return ValueWindow(rows[:size], len(rows) <= size)
+
+
+async def list_all_values(
+    database: Database, asked: ValueQuery
+) -> AsyncIterator[list[EntityValue]]:
+    """All entities, by reference, from one snapshot."""
+    inner, values = select_values(asked.column, asked.part, "e.ref AS ref", by_ref=True)
+    fact = asked.column.fact
+    async for rows in database.pages(f"{inner} ORDER BY e.ref", values):
+        found = [entity_value(fact, *row) for row in rows]
+        yield [each for each in found if each.fits(fact, asked.wanted)]
+
+
+async def _read_by_ref(
+    database: Database, asked: ValueQuery, known: bool | None, after: ValuePlace | None, limit: int
+) -> EntityValues:
+    """A page by reference; of those with a value, without, or both."""
+    fact, wanted = asked.column.fact, asked.wanted
+    if known is not None:
+        wanted = wanted._replace(known=known)
+    place = after[2] if after else ""
+    found: list[EntityValue] = []
+    size = limit + 1 if wanted == ValueFilter() else max(_ENTITIES_AT_ONCE, limit + 1)
+    for read in range(_MOST_PORTIONS):
+        if read and wanted.of_values and is_decided_by_sql(fact):
+            return await _read_rest(database, asked, place, found, limit)
+        rows = await _read_portion(database, asked, wanted, place, size)
+        read_values = (entity_value(fact, *row) for row in rows)
+        found += (each for each in read_values if each.fits(fact, wanted))
+        if len(found) > limit:
+            return EntityValues(found[:limit], (False, None, found[limit - 1].ref))
+        if len(rows) < size:
+            return EntityValues(found, None)
+        place = rows[-1][0]
+    return EntityValues(found, (False, None, place))
+
+
+async def _read_portion(
+    database: Database, asked: ValueQuery, wanted: ValueFilter, place: str, size: int
+) -> list[Row]:
+    """Entities behind a reference, of which those with a value are left out if none is wanted."""
+    inner, parameters = select_values(asked.column, asked.part, "e.ref AS ref", by_ref=True)
+    conditions = lacking_condition(asked.column) if wanted.of_unknown else "1 = 1"
+    sql = _VALUES_BY_REF.format(found=inner, where=conditions, most=size)
+    return await database.search(sql, [*parameters, place])
+
+
+async def _read_rest(
+    database: Database, asked: ValueQuery, place: str, found: list[EntityValue], limit: int
+) -> EntityValues:
+    """The page that begins with what was found, of values that are rare."""
+    inner, parameters = select_values(asked.column, asked.part, "e.ref AS ref", collected=True)
+    conditions, values = wanted_conditions(asked.column, asked.wanted)
+    sql = _RARE_VALUES.format(found=inner, where=conditions, most=limit + 1 - len(found))
+    rows = await database.search(sql, [*parameters, *values, place])
+    fact = asked.column.fact
+    every = [*found, *(entity_value(fact, *row) for row in rows)]
+    more = (False, None, every[limit - 1].ref) if len(every) > limit else None
+    return EntityValues(every[:limit], more)
+
+
+def _page_of_rows(rows: Sequence[PlacedValue], limit: int) -> EntityValues:
+    """The page of rows of which one more than it has were read."""
+    found = [row for _, row in rows[:limit]]
+    more = (True, rows[limit - 1].place, found[-1].ref) if len(rows) > limit else None
+    return EntityValues(found, more)
+
+
+async def _list_ordered(
+    database: Database, asked: ValueQuery, after: ValuePlace | None, most: int
+) -> list[PlacedValue]:
+    """Up to `most` of those with a value behind a place, in the order of their values."""
+    read = _read_moments if asked.column.fact.type == "datetime" else _read_ordered
+    return await read(database, asked, after, most)
+
+
+async def _read_ordered(
+    database: Database, asked: ValueQuery, after: ValuePlace | None, most: int
+) -> list[PlacedValue]:
+    inner, parameters = select_values(asked.column, asked.part, "e.ref AS ref", collected=True)
+    conditions, values = wanted_conditions(asked.column, asked.wanted)
+    sign, direction = (">", "") if asked.sort == "value" else ("<", " DESC")
+    if after is not None:
+        conditions += f" AND (place {sign} ? OR (place = ? AND ref > ?))"
+        values = [*values, after[1], after[1], after[2]]
+    sql = _ORDERED_VALUES.format(
+        found=inner,
+        place=place_expression(asked.column),
+        where=conditions,
+        direction=direction,
+        most=most,
+    )
+    rows = await database.search(sql, [*parameters, *values])
+    return [PlacedValue(row[-1], entity_value(asked.column.fact, *row[:-1])) for row in rows]
+
+
+async def _read_moments(
+    database: Database, asked: ValueQuery, after: ValuePlace | None, most: int
+) -> list[PlacedValue]:
+    """The same of moments, whose texts have another order, because of their offsets."""
+    fact, sign = asked.column.fact, 1 if asked.sort == "value" else -1
+    best: list[tuple[float, str, EntityValue]] = []
+    known = asked._replace(wanted=asked.wanted._replace(known=True))
+    async for rows in list_all_values(database, known):
+        every = place_values(fact, rows, sign)
+        behind = (one for one in every if after is None or one[:2] > (sign * after[1], after[2]))
+        best = heapq.nsmallest(most, chain(best, behind))
+    return [PlacedValue(sign * place, row) for place, _, row in best]
+
+
+def place_values(
+    fact: Fact, rows: Iterable[EntityValue], sign: int
+) -> Iterator[tuple[float, str, EntityValue]]:
+    """Those with a place in the order of their type; with a sign of -1 in the other direction."""
+    for row in rows:
+        place = value_position(fact, row.value)
+        if place is not None:
+            yield sign * place, row.ref, row
+
+
+def entity_value(
+    fact: Fact,
+    ref: str,
+    text: str | None,
+    reasons: str | None,
+    at: int | None,
+    kept: int | None,
+) -> EntityValue:
+    """The value in a row of `across.selected`."""
+    value = known_value(fact, text)
+    if value is None:
+        return EntityValue(ref, None, missing_reason(fact, text, reasons), None, kept=False)
+    return EntityValue(ref, value, None, at if kept is None else kept, kept=kept is not None)
+
+
+_WITH_VALUE: Final = ValueFilter(known=True)
+
+
+class Ends(NamedTuple):
+    """The entities with the lowest values, lowest first, and with the highest, highest first."""
+
+    lowest: list[EntityValue]
+    highest: list[EntityValue]
+
+
+async def find_ends(database: Database, asked: ValueQuery, count: int) -> Ends:
+    """Up to `count` entities at each end of what has an order; none of texts, sets and objects."""
+    fact = asked.column.fact
+    if count == 0 or fact.type in {"string", "set", "object"}:
+        return Ends([], [])
+    asked = asked._replace(wanted=_WITH_VALUE)
+    return await (_ends_of_moments if fact.type == "datetime" else _ends_of_ordered)(
+        database, asked, count
+    )
+
+
+async def _ends_of_ordered(database: Database, asked: ValueQuery, count: int) -> Ends:
+    column = asked.column
+    inner, parameters = select_values(column, asked.part, "e.ref AS ref", collected=True)
+    sql = _BOTH_ENDS.format(found=inner, place=place_expression(column), most=count)
+    rows = await database.search(sql, parameters)
+    found = [[entity_value(column.fact, *row[1:]) for row in rows if row[0] == end]
+             for end in (0, 1)]  # fmt: skip
+    return Ends(*found)
+
+
+async def _ends_of_moments(database: Database, asked: ValueQuery, count: int) -> Ends:
+    fact = asked.column.fact
+    best: list[list[tuple[float, str, EntityValue]]] = [[], []]
+    async for rows in list_all_values(database, asked):
+        for end, sign in enumerate((1, -1)):
+            placed = place_values(fact, rows, sign)
+            best[end] = heapq.nsmallest(count, chain(best[end], placed))
+    return Ends(*([row for _, _, row in some] for some in best))
+
+
+class KeptAnswer(NamedTuple, Generic[T]):
+    """An answer and the time of it."""
+
+    value: T
+    at: int
+
+
+class _Question:
+    def __init__(self) -> None:
+        self.one_at_a_time = asyncio.Lock()
+        self.answer: KeptAnswer[Any] | None = None
+
+
+class KeptAnswers:
+    """The answers of a process, of which the one that was asked for longest ago goes first."""
+
+    def __init__(self) -> None:
+        self.large = _LARGE_CATALOG
+        self._questions = OrderedDict[str, _Question]()
+
+    def question(self, text: str) -> _Question:
+        """The answers to a question that are known, also if there are none."""
+        found = self._questions.setdefault(text, _Question())
+        self._questions.move_to_end(text)
+        if len(self._questions) > _MOST_ANSWERS:
+            self._questions.popitem(last=False)
+        return found
+
+
+async def keep_answer(
+    database: Database,
+    clock: Clock,
+    question: str,
+    count: Callable[[], Awaitable[T]],
+    *,
+    anew: bool = False,
+) -> KeptAnswer[T]:
+    """The answer, counted within the last minute, or with `anew` after this was called.
+
+    Those who ask the same at the same time wait for one count.
+    """
+    kept = database.remembered.of(KeptAnswers)
+    asked, asked_at = kept.question(question), clock()
+    least = asked_at if anew else asked_at - MINUTE
+    async with asked.one_at_a_time:
+        if asked.answer is not None and least <= asked.answer.at <= clock():
+            return asked.answer
+        at = clock()
+        found = KeptAnswer(await count(), at)
+        size = sum((await facets.count_by_kind(database)).values())
+        asked.answer = found if size >= kept.large else None
+        return found
+
+
+class CatalogFigures(NamedTuple):
+    """The distribution of a fact, and the entities at both of its ends."""
+
+    distribution: Distribution
+    ends: Ends
+
+
+class CurrentValues(NamedTuple):
+    """A page of entities with their values, and the time at which these were read."""
+
+    page: EntityValues
+    at: int
+
+
+async def catalog_figures(
+    database: Database,
+    clock: Clock,
+    asked: ValueQuery,
+    by: GroupBy | None,
+    *,
+    top: int,
+    ends: int = 0,
+    anew: bool = False,
+) -> KeptAnswer[CatalogFigures]:
+    """The figures over the part of the catalog, whatever else the query restricts.
+
+    They have up to `top` of the most frequent texts, and `ends` entities at each end.
+    """
+    question = f"{asked.column!r} {asked.part!r} {by} {top} {ends}"
+    count = partial(_count_figures, database, clock, asked, by, top, ends)
+    return await keep_answer(database, clock, question, count, anew=anew)
+
+
+async def catalog_values(
+    database: Database,
+    clock: Clock,
+    asked: ValueQuery,
+    after: ValuePlace | None,
+    limit: int,
+    *,
+    anew: bool = False,
+) -> CurrentValues:
+    """Up to `limit` entities behind a place, as `entity_values.page` has them."""
+    window = None
+    is_by_value = asked.sort != "entity" and not asked.wanted.of_unknown
+    if is_by_value and asked.column.fact.type in _WINDOWED_TYPES and (after is None or after[0]):
+        count = partial(value_window, database, asked, _WINDOW_SIZE)
+        window = await keep_answer(database, clock, repr(asked), count, anew=anew)
+    at = clock()
+    if window is None:
+        return CurrentValues(await page_values(database, asked, after, limit), at)
+    page = await page_values(database, asked, after, limit, window.value)
+    return CurrentValues(page, window.at)
+
+
+async def _count_figures(
+    database: Database, clock: Clock, asked: ValueQuery, by: GroupBy | None, top: int, ends: int
+) -> CatalogFigures:
+    counted = await count_values(database, asked.column, asked.part, by)
+    found = await asyncio.to_thread(
+        distribute_values, asked.column.fact, counted, top=top, now=clock()
+    )
+    return CatalogFigures(found, await find_ends(database, asked, ends))
+
+
+_IS_NUMBER: Final = (
+    "SUBSTR(value, 1, 1) IN ('-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9') "
+    "AND LENGTH(value) <= 300"
+)
+_IS_FRACTION: Final = "(value LIKE '%.%' OR value LIKE '%e%')"
+_AS_NUMBER: Final = "CAST(value AS DOUBLE PRECISION)"
+
+
+_VALUES_BY_REF = """
+SELECT ref, value, reasons, written_at, kept FROM ({found}) found
+WHERE {where} AND ref > ? ORDER BY ref LIMIT {most}
+"""
+
+_RARE_VALUES = """
+WITH found AS MATERIALIZED ({found})
+SELECT ref, value, reasons, written_at, kept FROM found
+WHERE {where} AND ref > ? ORDER BY ref LIMIT {most}
+"""
+
+_ORDERED_VALUES = """
+WITH found AS MATERIALIZED ({found}),
+placed AS (SELECT ref, value, reasons, written_at, kept, {place} AS place FROM found)
+SELECT ref, value, reasons, written_at, kept, place FROM placed WHERE {where}
+ORDER BY place{direction}, ref LIMIT {most}
+"""
+
+
+# Both ends of what is read once.
+_BOTH_ENDS: Final = """
+WITH found AS MATERIALIZED ({found}),
+placed AS MATERIALIZED (
+    SELECT ref, value, reasons, written_at, kept, {place} AS place FROM found
+),
+lowest AS (
+    SELECT 0 AS highest, ref, value, reasons, written_at, kept FROM placed
+    WHERE place IS NOT NULL ORDER BY place, ref LIMIT {most}
+),
+highest AS (
+    SELECT 1 AS highest, ref, value, reasons, written_at, kept FROM placed
+    WHERE place IS NOT NULL ORDER BY place DESC, ref LIMIT {most}
+)
+SELECT highest, ref, value, reasons, written_at, kept FROM lowest
+UNION ALL
+SELECT highest, ref, value, reasons, written_at, kept FROM highest
 """

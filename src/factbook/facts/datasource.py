@@ -1,17 +1,20 @@
-"""Data sources: their public description, and parsing of the document that defines one."""
+"""Data sources: their public description, and parsing of the document that defines one.
 
+Readers of members call `report` with a path for what they can't take.
+"""
+
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 from msgspec import Struct
 
 from factbook import clock
+from factbook.catalog import filters, ref
+from factbook.catalog.filters import EntityFilter
 from factbook.clock import DAY, HOUR, MINUTE, SECOND, iso_or_none
 from factbook.errors import InputError, InvalidItemsError, Problems, one_of, problem
-from factbook.facts import entity_filter, members
-from factbook.facts.entity_filter import EntityFilter
-from factbook.facts.members import Report
 from factbook.facts.schema import (
     BAD_DEFINITION,
     TYPES,
@@ -22,6 +25,89 @@ from factbook.facts.schema import (
     check_values,
 )
 from factbook.scheduling import schedule
+
+Report = Callable[[str, str], None]
+
+# So many months are milliseconds that a database can still count.
+LARGEST_COUNT: Final = 1_000_000_000
+
+_IDENTIFIER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+# Source: the expression that semver.org suggests.
+_NUMBER: Final = r"(0|[1-9]\d*)"
+_PRERELEASE: Final = r"(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)"
+_VERSION: Final = re.compile(
+    rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}(-{_PRERELEASE}(\.{_PRERELEASE})*)?"
+    r"(\+[0-9a-zA-Z-]+(\.[0-9a-zA-Z-]+)*)?",
+    re.ASCII,
+)
+
+
+def take_object(value: object, path: str, report: Report) -> dict[str, Any]:
+    """An object; empty if it is none."""
+    if isinstance(value, dict):
+        return value
+    report(path, "has to be an object")
+    return {}
+
+
+def take_string(value: object, path: str, report: Report) -> str:
+    """A text that is not blank."""
+    if isinstance(value, str) and value.strip():
+        return value
+    report(path, "has to be a string that is not blank")
+    return ""
+
+
+def take_text(value: object, path: str, report: Report) -> str:
+    """Any text."""
+    if isinstance(value, str):
+        return value
+    report(path, "has to be a string")
+    return ""
+
+
+def take_identifier(value: object, path: str, report: Report) -> str:
+    """An id."""
+    if isinstance(value, str) and _IDENTIFIER.fullmatch(value):
+        return value
+    report(path, "has to be 1 to 100 letters, digits, dots, dashes or underscores")
+    return ""
+
+
+def take_boolean(value: object, path: str, report: Report) -> bool:
+    """True or false."""
+    if not isinstance(value, bool):
+        report(path, "has to be true or false")
+    return value is True
+
+
+def take_count(value: object, path: str, report: Report) -> int:
+    """A positive number of something."""
+    if type(value) is int and 0 < value <= LARGEST_COUNT:
+        return value
+    report(path, f"has to be a whole number from 1 to {LARGEST_COUNT}")
+    return 0
+
+
+def take_version(value: object, path: str, report: Report) -> str:
+    """A semantic version."""
+    if isinstance(value, str) and _VERSION.fullmatch(value):
+        return value
+    report(path, "has to be a semantic version such as 1.0.0")
+    return ""
+
+
+def take_reference(value: object, path: str, report: Report, kind: str | None = None) -> str:
+    """A canonical reference; a `kind` is that of references that leave it out."""
+    try:
+        if isinstance(value, str):
+            return ref.canonicalize_ref(value, kind=kind)
+    except InputError as error:
+        report(path, error.message)
+        return ""
+    report(path, "has to be a reference such as group:default/platform")
+    return ""
+
 
 # How many of each unit, e.g. `{"minutes": 20}`.
 Duration = Mapping[str, int]
@@ -92,12 +178,12 @@ class DataSource:
         """The filter of the entities that it is about; None for every entity."""
         if self.owner is None:
             return self.entity_filter
-        return entity_filter.restrict_to_owner(self.entity_filter, self.owner)
+        return filters.restrict_to_owner(self.entity_filter, self.owner)
 
     @property
     def ownership(self) -> EntityFilter | None:
         """The filter of the entities of its owner; None without one."""
-        return None if self.owner is None else entity_filter.restrict_to_owner(None, self.owner)
+        return None if self.owner is None else filters.restrict_to_owner(None, self.owner)
 
     def left_out(self, ref: str) -> str:
         """The sentence for an entity that it is not about."""
@@ -167,11 +253,11 @@ def _read_fields(given: dict[str, Any], report: Report) -> dict[str, Any]:
 
 
 def _take_owner(value: object, path: str, report: Report) -> str:
-    return members.take_reference(value, path, report, kind="group")
+    return take_reference(value, path, report, kind="group")
 
 
 def _take_cadence(value: object, path: str, report: Report) -> str:
-    line = members.take_string(value, path, report)
+    line = take_string(value, path, report)
     try:
         if line:
             schedule.parse_cadence(line)
@@ -181,14 +267,12 @@ def _take_cadence(value: object, path: str, report: Report) -> str:
 
 
 def _take_duration(value: object, path: str, units: Mapping[str, int], report: Report) -> Duration:
-    given = members.take_object(value, path, report)
+    given = take_object(value, path, report)
     if (not given and isinstance(value, dict)) or given.keys() - units.keys():
         example = f'{{"{next(iter(units))}": 20}}'
         report(path, f"has to give a number of {', '.join(units)}, such as {example}")
         return {}
-    return {
-        unit: members.take_count(count, f"{path}.{unit}", report) for unit, count in given.items()
-    }
+    return {unit: take_count(count, f"{path}.{unit}", report) for unit, count in given.items()}
 
 
 def _take_timeout(value: object, path: str, report: Report) -> Duration:
@@ -198,7 +282,7 @@ def _take_timeout(value: object, path: str, report: Report) -> Duration:
 def _take_lifecycle(value: object, path: str, report: Report) -> Lifecycle:
     match value:
         case {"maxItems": count, **rest} if not rest:
-            return Lifecycle(max_items=members.take_count(count, f"{path}.maxItems", report))
+            return Lifecycle(max_items=take_count(count, f"{path}.maxItems", report))
         case {"timeToLive": time, **rest} if not rest:
             lifetime = _take_duration(time, f"{path}.timeToLive", LIFETIME_UNITS, report)
             return Lifecycle(time_to_live=lifetime)
@@ -214,36 +298,36 @@ def _take_time(value: object, path: str, report: Report) -> int:
 
 
 def _take_handler(value: object, path: str, report: Report) -> Handler:
-    given = members.take_object(value, path, report)
-    config = members.take_object(given.get("config"), f"{path}.config", report)
+    given = take_object(value, path, report)
+    config = take_object(given.get("config"), f"{path}.config", report)
     builtin = config.get("builtinId")
     return Handler(
-        type=members.take_string(given.get("type"), f"{path}.type", report),
-        id=members.take_string(config.get("id"), f"{path}.config.id", report),
-        builtin_id=builtin and members.take_string(builtin, f"{path}.config.builtinId", report),
+        type=take_string(given.get("type"), f"{path}.type", report),
+        id=take_string(config.get("id"), f"{path}.config.id", report),
+        builtin_id=builtin and take_string(builtin, f"{path}.config.builtinId", report),
         config={key: config[key] for key in config if key not in {"id", "builtinId"}},
     )
 
 
 def _take_schema(value: object, path: str, report: Report) -> tuple[Fact, ...]:
-    given = members.take_object(value, path, report)
+    given = take_object(value, path, report)
     return tuple(_take_fact(name, given[name], f"{path}.{name}", report) for name in given)
 
 
 def _take_fact(name: str, value: object, path: str, report: Report) -> Fact:
-    given = members.take_object(value, path, report)
+    given = take_object(value, path, report)
     type_ = given.get("type")
     if not isinstance(type_, str) or type_ not in TYPES:
         report(f"{path}.type", one_of(type_, TYPES))
-    metadata = members.take_object(given.get("metadata", {}), f"{path}.metadata", report)
+    metadata = take_object(given.get("metadata", {}), f"{path}.metadata", report)
     if metadata.get("key", name) != name:
         report(f"{path}.metadata.key", "has to be the name of the fact")
     texts = {
-        key: members.take_text(given[key], f"{path}.{key}", report)
+        key: take_text(given[key], f"{path}.{key}", report)
         for key in ("description", "unit", "title")
         if given.get(key) is not None
     }
-    return Fact(members.take_string(name, path, report), cast(FactType, type_), **texts)
+    return Fact(take_string(name, path, report), cast(FactType, type_), **texts)
 
 
 class _DocumentField(NamedTuple):
@@ -254,9 +338,9 @@ class _DocumentField(NamedTuple):
 
 
 _DOCUMENT_FIELDS = (
-    _DocumentField("id", "id", members.take_identifier, required=True),
-    _DocumentField("title", "title", members.take_string, required=True),
-    _DocumentField("description", "description", members.take_text),
+    _DocumentField("id", "id", take_identifier, required=True),
+    _DocumentField("title", "title", take_string, required=True),
+    _DocumentField("description", "description", take_text),
     _DocumentField("owner", "owner", _take_owner),
     _DocumentField("cadence", "cadence", _take_cadence),
     _DocumentField("lifecycle", "lifecycle", _take_lifecycle),
@@ -264,8 +348,8 @@ _DOCUMENT_FIELDS = (
     _DocumentField("updatedAt", "updated_at", _take_time),
     _DocumentField("handlerDefinition", "handler", _take_handler),
     _DocumentField("timeout", "timeout", _take_timeout),
-    _DocumentField("draft", "draft", members.take_boolean),
-    _DocumentField("version", "version", members.take_version),
-    _DocumentField("entityFilter", "entity_filter", entity_filter.parse_filter),
+    _DocumentField("draft", "draft", take_boolean),
+    _DocumentField("version", "version", take_version),
+    _DocumentField("entityFilter", "entity_filter", filters.parse_entity_filter),
     _DocumentField("schema", "schema", _take_schema),
 )

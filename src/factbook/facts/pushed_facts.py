@@ -14,9 +14,10 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec import Struct
 
+from factbook.catalog import filters
 from factbook.catalog.store import stored_entities
 from factbook.clock import MINUTE
-from factbook.facts import entity_filter, history, retention
+from factbook.facts import history, retention
 from factbook.facts.datasource import DataSource
 from factbook.facts.freshness import Latest, find_reason
 from factbook.facts.history import Before
@@ -123,7 +124,7 @@ def _select_left_out(transaction: Transaction, source: DataSource, ids: list[int
     """The entities that the source is not about."""
     if source.selection is None:
         return set()
-    where = entity_filter.filter_condition(source.selection)
+    where = filters.make_filter_condition(source.selection)
     return set(ids) - stored_entities.filter_ids_meeting(transaction, where, ids)
 
 

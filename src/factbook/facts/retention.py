@@ -7,9 +7,10 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from factbook.catalog import filters
 from factbook.clock import DAY, HOUR, MINUTE, Throttle, iso
 from factbook.errors import UnavailableError
-from factbook.facts import entity_filter, history, store
+from factbook.facts import history, store
 from factbook.facts.datasource import DataSource, duration_milliseconds
 from factbook.facts.freshness import LATE_AFTER, Observation, expiry_time
 from factbook.facts.schema import UPSTREAM_ERROR
@@ -309,7 +310,7 @@ def drop_untracked(transaction: Transaction, source: DataSource) -> int:
     if source.selection is None:
         return 0
     history.lock_latest(transaction, source.id)
-    condition, values = entity_filter.filter_condition(source.selection)
+    condition, values = filters.make_filter_condition(source.selection)
     gone = transaction.all(_UNTRACKED.replace("{}", condition), (source.id, *values))
     if not gone:
         return 0

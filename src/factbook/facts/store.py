@@ -1,4 +1,7 @@
-"""The store of the latest facts: one row of a source and entity, apart from history."""
+"""The store of the latest facts, apart from history, and requests to collect an entity's facts.
+
+The facts of a source and an entity are a row. A request stays until a worker has processed it.
+"""
 
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence, Set
@@ -7,10 +10,11 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from factbook.catalog import filters
 from factbook.catalog.store import stored_entities
 from factbook.catalog.store.conditions import SQL, EntityRange
 from factbook.errors import UnavailableError
-from factbook.facts import entity_filter, freshness, history
+from factbook.facts import freshness, history
 from factbook.facts.datasource import DataSource
 from factbook.facts.freshness import (
     Freshness,
@@ -21,7 +25,7 @@ from factbook.facts.freshness import (
 )
 from factbook.facts.history import Before
 from factbook.facts.schema import ANY_FACT, NEVER_COLLECTED, reason_word
-from factbook.storage import Database, Row, Transaction
+from factbook.storage import Database, Row, Transaction, Write
 
 NO_STALE_FACTS: Final = frozenset[str]()
 # By entity id and source id.
@@ -267,7 +271,7 @@ def _collected_at(facts: str, written_at: int, kept: str) -> int | None:
 
 def _tracked_condition(source: DataSource, wanted: EntityRange) -> SQL:
     """The condition for tracked entities, which match the source's filter."""
-    sql, values = entity_filter.narrow_condition(source.selection, wanted)
+    sql, values = filters.narrow_by_filter(source.selection, wanted)
     return sql, [source.id, *values]
 
 
@@ -461,7 +465,7 @@ async def count_unknown(
 
 
 def _unknown_condition(source: DataSource, wanted: EntityRange) -> SQL:
-    narrowed, values = entity_filter.narrow_condition(source.selection, wanted)
+    narrowed, values = filters.narrow_by_filter(source.selection, wanted)
     return f"{_FROM_UNKNOWN}{narrowed}", [source.id, *values]
 
 
@@ -532,7 +536,7 @@ async def list_matching(database: Database, source: DataSource, limit: int) -> l
     """
     where = stored_entities.EVERY_ENTITY
     if source.selection is not None:
-        where = entity_filter.filter_condition(source.selection)
+        where = filters.make_filter_condition(source.selection)
     try:
         return await stored_entities.read_some_ids(database, where, limit)
     except UnavailableError:
@@ -672,4 +676,47 @@ ORDER BY s.entity_id LIMIT ?
 _FAILURE_PLACE = """
 SELECT entity_id FROM facts_latest WHERE source_id = ? AND entity_id > ?
 ORDER BY entity_id LIMIT 1 OFFSET ?
+"""
+
+
+async def request_refresh(
+    database: Database, ref: str, actor: str, now: int, write: Write | None = None
+) -> bool:
+    """Request the facts of the entity with this reference; False if there is no such entity.
+
+    A repeated request changes nothing while the first is pending. `write` runs a function in a
+    transaction, and defaults to the database's own.
+    """
+
+    def work(transaction: Transaction) -> bool:
+        ids = stored_entities.read_ids_of_refs(transaction, [ref])
+        transaction.many(_REQUEST_REFRESH, [(id_, actor, now) for id_ in ids.values()])
+        return bool(ids)
+
+    return await (write or database.write)(work)
+
+
+async def has_refresh_requests(database: Database) -> bool:
+    """Return true if a request is pending."""
+    return await database.one("SELECT 1 FROM collection_requests LIMIT 1") is not None
+
+
+def take_refresh_requests(transaction: Transaction, limit: int) -> list[int]:
+    """Up to `limit` entity ids with pending requests, oldest first.
+
+    The requests are removed in this transaction; if it fails, they remain pending.
+    """
+    transaction.lock("collection-requests")
+    rows = transaction.all(
+        "SELECT entity_id FROM collection_requests ORDER BY requested_at, entity_id LIMIT ?",
+        (limit,),
+    )
+    ids = [row[0] for row in rows]
+    transaction.run("DELETE FROM collection_requests WHERE entity_id IN LIST(?)", (ids,))
+    return ids
+
+
+_REQUEST_REFRESH = """
+INSERT INTO collection_requests (entity_id, requested_by, requested_at) VALUES (?, ?, ?)
+ON CONFLICT (entity_id) DO NOTHING
 """

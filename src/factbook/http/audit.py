@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from factbook.catalog.sets import PreparedPush
     from factbook.catalog.store.stored_sets import PushResult
     from factbook.checks.definitions.definition_versions import StagedDefinition
-    from factbook.datasources.connection_store import StoredConnection
-    from factbook.datasources.source_store import StoredSource
+    from factbook.datasources.stores import StoredConnection, StoredSource
     from factbook.facts.pushed_facts import FactItemResult
     from factbook.importers.importer_store import StoredImporter
     from factbook.scheduling.run_queue import Begun

@@ -10,8 +10,8 @@ from factbook.checks import scorecard_figures
 from factbook.checks.results import result_queries
 from factbook.checks.scorecard_figures import LevelFilter, ScorecardInEffect
 from factbook.clock import iso, iso_or_none
-from factbook.facts import entity_values
-from factbook.facts.entity_values import EntityValue, ValueQuery
+from factbook.facts import across
+from factbook.facts.across import EntityValue, ValueQuery
 from factbook.storage import Database
 
 CSV: Final = "text/csv"
@@ -59,7 +59,7 @@ async def level_lines(
 async def value_lines(database: Database, asked: ValueQuery) -> AsyncIterator[bytes]:
     """The entities with their values of a fact, by reference, in pieces."""
     yield line(_HEADER).encode()
-    async for rows in entity_values.list_all_values(database, asked):
+    async for rows in across.list_all_values(database, asked):
         yield "".join(line(_value_cells(row)) for row in rows).encode()
 
 

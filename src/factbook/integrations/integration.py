@@ -17,10 +17,9 @@ import msgspec
 
 from factbook.clock import Clock, now
 from factbook.errors import ConfigurationError
-from factbook.facts import shapes
+from factbook.facts import schema
 from factbook.facts.datasource import DataSource, Handler, Lifecycle
-from factbook.facts.schema import Fact
-from factbook.facts.shapes import SHAPES, Shape
+from factbook.facts.schema import SHAPES, Fact, Shape
 from factbook.outbound.cache import Memory, exceeds_noted_limit, note_exceeded_limit
 from factbook.outbound.client import ANONYMOUS, Credential, HttpClient
 from factbook.outbound.outcomes import REPEATED, Answer, Missing, Outcome, report_too_many
@@ -224,7 +223,7 @@ def list_shape_facts(shape: Shape, *members: str) -> tuple[Fact, ...]:
     """The facts of a shape, or of some of its members, under the names that a source gives them."""
     return tuple(
         replace(fact, name=f"{shape.name}.{fact.name}")
-        for fact in shapes.shape_facts(shape)
+        for fact in schema.shape_facts(shape)
         if not members or fact.name.partition(".")[0] in members
     )
 

@@ -6,9 +6,10 @@ from typing import Any, Final
 
 import msgspec
 
+from factbook.catalog import filters
 from factbook.catalog.store import stored_entities
 from factbook.clock import iso
-from factbook.facts import entity_filter, freshness, store
+from factbook.facts import freshness, store
 from factbook.facts.datasource import DataSource
 from factbook.facts.schema import (
     ANY_FACT,
@@ -77,7 +78,7 @@ async def _list_missing_reasons(
     """The reasons for missing values of the source."""
     if known.facts is None:
         entity = await _read_entity_document(ref, context)
-        is_left_out = not entity_filter.matches_filter(source.selection, entity)
+        is_left_out = not filters.matches_filter(source.selection, entity)
         return {ANY_FACT: _explain_left_out(source, entity) if is_left_out else NEVER_COLLECTED}
     names = [fact.name for fact in source.schema]
     shown = store.explain_missing(names, decode_members(known.facts), known.reasons, None)
@@ -94,7 +95,7 @@ async def _read_entity_document(ref: str, context: Context) -> dict[str, Any]:
 
 def _explain_left_out(source: DataSource, entity: Mapping[str, Any]) -> str:
     """The reason of an entity that the filter leaves out, naming an annotation that it lacks."""
-    if not entity_filter.matches_filter(source.ownership, dict(entity)):
+    if not filters.matches_filter(source.ownership, dict(entity)):
         return f"{NOT_APPLICABLE}: the data source is only about entities of {source.owner}"
     about = sources.describe_annotations(source, entity)
     return f"{NO_ANNOTATION}: {about}" if about and about.startswith("no ") else _LEFT_OUT

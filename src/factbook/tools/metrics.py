@@ -9,9 +9,10 @@ from typing import Annotated, Any, cast
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
+from factbook.catalog import filters
 from factbook.catalog.store import stored_entities
 from factbook.clock import iso
-from factbook.facts import entity_filter, shapes, store
+from factbook.facts import schema, store
 from factbook.facts.datasource import DataSource
 from factbook.facts.freshness import Latest, find_reason
 from factbook.facts.schema import (
@@ -20,9 +21,9 @@ from factbook.facts.schema import (
     NOT_APPLICABLE,
     NOT_CONFIGURED,
     NOT_SENT,
+    Shape,
     reason_word,
 )
-from factbook.facts.shapes import Shape
 from factbook.integrations import catalog
 from factbook.tools import sources as source_lookup
 from factbook.tools.entity_facts import build_stale_members
@@ -79,8 +80,8 @@ def _build_metric_tool(
             result["filePaths"] = list(cast("list[str]", result["filePaths"]))[: given.limit]
         return encode_result(result)
 
-    unknown = _NEEDED if shapes.needs_values(shape) else _UNKNOWN
-    return Tool(name, title, f"{about} {unknown}", arguments, shapes.shape_schema(shape), run)
+    unknown = _NEEDED if schema.needs_values(shape) else _UNKNOWN
+    return Tool(name, title, f"{about} {unknown}", arguments, schema.shape_schema(shape), run)
 
 
 async def _fill_shape(shape: Shape, ref: str, context: Context) -> dict[str, object]:
@@ -141,7 +142,7 @@ def fill_from_latest(
             stale += [path] if name in found.kept else []
             times[member.name] = min(time, times.get(member.name, time))
     collected_at = {name: iso(time) for name, time in times.items()}
-    filled = shapes.fill_shape(shape, values, reasons, collected_at)
+    filled = schema.fill_shape(shape, values, reasons, collected_at)
     return filled | build_stale_members(values, frozenset(stale))
 
 
@@ -165,7 +166,7 @@ def _list_able_sources(
 
 
 def _is_of_owner(source: DataSource, entity: Mapping[str, Any]) -> bool:
-    return source.owner is None or entity_filter.matches_filter(source.ownership, dict(entity))
+    return source.owner is None or filters.matches_filter(source.ownership, dict(entity))
 
 
 def _needs_entity_document(
@@ -213,7 +214,7 @@ def _find_reason(
     stored = latest.get(source.id)
     if stored is not None:
         return find_reason(name, stored.reasons) or NEVER_COLLECTED
-    if entity is not None and not entity_filter.matches_filter(source.selection, dict(entity)):
+    if entity is not None and not filters.matches_filter(source.selection, dict(entity)):
         return NO_ANNOTATION
     return NEVER_COLLECTED
 
@@ -222,14 +223,14 @@ async def _run_compliance(arguments: EntityArguments, context: Context) -> str:
     """The compliance shape of the entity, read from the catalog at this moment."""
     found = await find_existing_entity(context.database, arguments.ref(), owners=True)
     values = catalog.list_compliance_values(found.compliance)
-    return encode_result(shapes.fill_shape(shapes.COMPLIANCE, values, {}, {"": iso(context.now)}))
+    return encode_result(schema.fill_shape(schema.COMPLIANCE, values, {}, {"": iso(context.now)}))
 
 
 TOOLS: tuple[Tool, ...] = (
     _build_metric_tool(
         "get-codehost-metrics",
         "Code-host metrics of an entity",
-        shapes.CODEHOST,
+        schema.CODEHOST,
         "Returns pull request, merge time (hours), issue, collaboration, branch protection and "
         "code review figures of the repository behind a catalog entity. Give exactly one of name "
         f"and entityRef; both are accepted when they mean the same entity. {_DEFAULTS}",
@@ -238,7 +239,7 @@ TOOLS: tuple[Tool, ...] = (
     _build_metric_tool(
         "get-security-metrics",
         "Security metrics of an entity",
-        shapes.SECURITY,
+        schema.SECURITY,
         "Returns open scanner issues by severity, dependency alerts and branch protection of a "
         "catalog entity. Give exactly one of name and entityRef; both are accepted when they mean "
         f"the same entity. {_DEFAULTS}",
@@ -247,7 +248,7 @@ TOOLS: tuple[Tool, ...] = (
     _build_metric_tool(
         "get-incident-metrics",
         "Incident metrics of an entity",
-        shapes.INCIDENT,
+        schema.INCIDENT,
         "Returns incident counts, mean times to resolve and to acknowledge (seconds), up time "
         f"(percent) and the set-up of the service behind a catalog entity. {_DEFAULTS}",
         EntityArguments,
@@ -255,7 +256,7 @@ TOOLS: tuple[Tool, ...] = (
     _build_metric_tool(
         "get-observability-metrics",
         "Observability metrics of an entity",
-        shapes.OBSERVABILITY,
+        schema.OBSERVABILITY,
         "Returns the numbers of service level objectives and of monitors of an entity. "
         f"{_DEFAULTS}",
         EntityArguments,
@@ -270,13 +271,13 @@ TOOLS: tuple[Tool, ...] = (
             "the reason in unknownReasons."
         ),
         arguments=EntityArguments,
-        output_schema=shapes.shape_schema(shapes.COMPLIANCE),
+        output_schema=schema.shape_schema(schema.COMPLIANCE),
         run=_run_compliance,
     ),
     _build_metric_tool(
         "get-repository-info",
         "Files of an entity's repository",
-        shapes.REPOSITORY,
+        schema.REPOSITORY,
         "Returns the file paths, their number and their types of the repository behind a "
         f"component. namespace defaults to default. {SIZE_NOTE}; `limit` shortens filePaths.",
         RepositoryArguments,

@@ -16,6 +16,7 @@ import msgspec
 
 from factbook.catalog import kinds
 from factbook.catalog import ref as refs
+from factbook.catalog.filters import EntityFilter, make_filter_condition
 from factbook.catalog.kinds import RELATIONS
 from factbook.catalog.store import (
     browse,
@@ -51,10 +52,8 @@ from factbook.checks.rules.language import (
 from factbook.checks.rules.rule_evaluation import Evaluate, compile_rule
 from factbook.checks.state import OUT, PASS, UNKNOWN
 from factbook.errors import InputError, ToolError, suggestion
-from factbook.facts import entity_filter
 from factbook.facts.datasource import DataSource
-from factbook.facts.entity_filter import EntityFilter
-from factbook.facts.shapes import SHAPES
+from factbook.facts.schema import SHAPES
 from factbook.storage import Database
 from factbook.storage.database import LONGEST_SEARCH, in_time
 from factbook.tools.sources import suggest_facts
@@ -305,7 +304,7 @@ class FactConditions(NamedTuple):
         if self.filters is None or open_.isdisjoint(states):
             return states
         asked = [id_ for id_, state in zip(entities, states, strict=True) if state in open_]
-        filters = map(entity_filter.filter_condition, self.filters)
+        filters = map(make_filter_condition, self.filters)
         out = set(asked) - await stored_entities.matching_ids(database, filters, asked)
         return [OUT if id_ in out else state for id_, state in zip(entities, states, strict=True)]
 

@@ -84,8 +84,7 @@ from factbook.errors import (
     one_of,
     suggestion,
 )
-from factbook.facts.datasource import DataSource
-from factbook.facts.members import Report
+from factbook.facts.datasource import DataSource, Report
 from factbook.facts.schema import TYPES, Fact, FactType
 from factbook.storage import Database, Transaction
 

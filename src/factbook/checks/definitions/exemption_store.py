@@ -26,7 +26,7 @@ from factbook.errors import (
 )
 from factbook.events import event
 from factbook.events import store as events
-from factbook.facts.members import Report
+from factbook.facts.datasource import Report
 from factbook.storage import Database, Row, Transaction
 
 _LONGEST_COMMENT: Final = 2_000

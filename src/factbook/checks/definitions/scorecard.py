@@ -8,13 +8,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from factbook.catalog import filters
+from factbook.catalog.filters import EntityFilter
 from factbook.checks import document_readers
 from factbook.checks.document_readers import DocumentMember
 from factbook.clock import DAY, iso
 from factbook.errors import meant, one_of
-from factbook.facts import entity_filter
-from factbook.facts.entity_filter import EntityFilter
-from factbook.facts.members import Report
+from factbook.facts.datasource import Report
 
 MOST_LEVELS: Final = 20
 MOST_ENTRIES: Final = 1_000
@@ -259,7 +259,7 @@ def _read_share(value: object, path: str, report: Report) -> float:
 
 
 def _read_card_filter(value: object, path: str, report: Report) -> EntityFilter:
-    return entity_filter.parse_filter([value] if isinstance(value, dict) else value, path, report)
+    return filters.parse_entity_filter([value] if isinstance(value, dict) else value, path, report)
 
 
 _ENTRY_MEMBERS: Final = (

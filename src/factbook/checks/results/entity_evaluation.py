@@ -13,6 +13,8 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import structlog
 
+from factbook.catalog import filters
+from factbook.catalog.filters import EntityFilter, Matcher
 from factbook.catalog.store import stored_entities
 from factbook.checks.definitions import definition_versions, publications
 from factbook.checks.definitions.definition_versions import StoredCheck, check_store
@@ -33,8 +35,7 @@ from factbook.checks.rules.rule_evaluation import (
 )
 from factbook.checks.state import EXEMPT, FAIL, NONE, OUT, PASS, UNKNOWN
 from factbook.errors import FactbookError, UnavailableError
-from factbook.facts import entity_filter, store
-from factbook.facts.entity_filter import EntityFilter, Matcher
+from factbook.facts import store
 from factbook.facts.freshness import Latest
 from factbook.facts.store import FactValues
 from factbook.integrations import catalog
@@ -565,7 +566,7 @@ def list_meeting_ids(
     if filter_ is None:
         return frozenset(ids)
     return stored_entities.filter_ids_meeting(
-        transaction, entity_filter.filter_condition(filter_), ids
+        transaction, filters.make_filter_condition(filter_), ids
     )
 
 

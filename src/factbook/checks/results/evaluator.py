@@ -17,6 +17,7 @@ import structlog
 
 from factbook.audit import trail
 from factbook.audit.trail import AuditEntry, Caller
+from factbook.catalog.filters import Matcher
 from factbook.catalog.store import stored_entities
 from factbook.checks.definitions import definition_versions, exemption_store, publications
 from factbook.checks.definitions.definition_versions import (
@@ -40,7 +41,6 @@ from factbook.checks.results.state_store import (
 )
 from factbook.checks.state import NONE
 from factbook.clock import DAY, MINUTE, Clock
-from factbook.facts.entity_filter import Matcher
 from factbook.storage import Database, Transaction, counters
 
 log = structlog.get_logger("factbook.checks")

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from factbook.catalog.filters import Matcher
 from factbook.catalog.piecewise import slices
 from factbook.catalog.store import revisions, stored_sets
 from factbook.checks.definitions import exemption_store, publications
@@ -36,11 +37,10 @@ from factbook.checks.rules.check_definition import Check
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.state import EXEMPT, NONE, OUT
 from factbook.clock import Clock
-from factbook.datasources import connection_store
-from factbook.datasources.source_store import source_store
+from factbook.datasources import stores
+from factbook.datasources.stores import source_store
 from factbook.errors import InputError
 from factbook.facts import history
-from factbook.facts.entity_filter import Matcher
 from factbook.integrations import catalog
 from factbook.storage import Database, Transaction
 from factbook.storage.database import ChecksPort, Touched
@@ -223,7 +223,7 @@ def _rename_groups(transaction: Transaction, moved: Mapping[str, int]) -> None:
         return
     now = revisions.read_removed_refs(transaction, moved.values())
     names = {ref: now.get(id_) or revisions.make_aside_ref(ref, id_) for ref, id_ in moved.items()}
-    connection_store.rename_owners(transaction, names)
+    stores.rename_connection_owners(transaction, names)
     for store in (check_store, scorecard_store, source_store):
         store.rename(transaction, names)
     for table in ("digests", "tokens"):

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import structlog
 
+from factbook.catalog.filters import Matcher
 from factbook.catalog.store import conditions, stored_entities
 from factbook.checks.definitions import definition_versions
 from factbook.checks.definitions.definition_versions import StoredScorecard
@@ -31,7 +32,6 @@ from factbook.checks.results.grader import (
 from factbook.errors import FactbookError
 from factbook.events import event
 from factbook.events import store as events
-from factbook.facts.entity_filter import Matcher
 from factbook.storage import Database, Row, Transaction
 
 log = structlog.get_logger("factbook.checks")

@@ -14,7 +14,8 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Struct
 
-from factbook.catalog import url
+from factbook.catalog import filters, url
+from factbook.catalog.filters import EntityFilter
 from factbook.catalog.validation import deeper_than
 from factbook.checks import document_readers, state
 from factbook.checks.document_readers import DocumentMember
@@ -23,9 +24,8 @@ from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.rules.language import CHECKS, ENTITY, FactReference, Rule
 from factbook.checks.state import FAIL, PASS, UNKNOWN
 from factbook.errors import InputError, Problems, not_a_member, one_of
-from factbook.facts import entity_filter, shapes
-from factbook.facts.entity_filter import EntityFilter
-from factbook.facts.members import Report
+from factbook.facts import schema
+from factbook.facts.datasource import Report
 from factbook.storage import Transaction
 
 LONGEST_TEMPLATE: Final = 5_000
@@ -74,7 +74,7 @@ class MessageTemplate(Struct, frozen=True):
     def text(self, entity: CheckedEntity) -> str:
         """The text for an entity."""
         return self._filled(
-            lambda keys: _write_template_value(_read_keys(keys, entity)) or shapes.UNKNOWN
+            lambda keys: _write_template_value(_read_keys(keys, entity)) or schema.UNKNOWN
         )
 
     def link(self, entity: CheckedEntity) -> str | None:
@@ -352,7 +352,7 @@ def _read_owner(value: object, path: str, report: Report) -> str:
 
 
 def _read_applies_to(value: object, path: str, report: Report) -> EntityFilter:
-    return entity_filter.parse_filter([value] if isinstance(value, dict) else value, path, report)
+    return filters.parse_entity_filter([value] if isinstance(value, dict) else value, path, report)
 
 
 def _read_on_unknown(value: object, path: str, report: Report) -> int:

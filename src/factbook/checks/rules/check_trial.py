@@ -11,6 +11,7 @@ from itertools import pairwise, product
 from math import prod
 from typing import Any, Final, NamedTuple
 
+from factbook.catalog.filters import Matcher
 from factbook.checks import state
 from factbook.checks.rules import check_definition, language
 from factbook.checks.rules.check_definition import Check, CheckTest
@@ -27,9 +28,8 @@ from factbook.checks.rules.language import (
 )
 from factbook.checks.rules.rule_evaluation import CompiledCheck, Explanation, explain_check
 from factbook.checks.state import FAIL, PASS, UNKNOWN
-from factbook.facts.entity_filter import Matcher
+from factbook.facts.datasource import Report
 from factbook.facts.freshness import Latest
-from factbook.facts.members import Report
 from factbook.facts.schema import FactType
 
 # Not a value that anyone compares with.

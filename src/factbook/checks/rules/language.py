@@ -25,8 +25,7 @@ from factbook.datasources.custom import extraction
 from factbook.datasources.custom.extraction import expression_depth
 from factbook.errors import InputError, not_a_member, one_of
 from factbook.facts import datasource
-from factbook.facts.datasource import LIFETIME_UNITS, TIMEOUT_UNITS, Duration
-from factbook.facts.members import Report
+from factbook.facts.datasource import LIFETIME_UNITS, TIMEOUT_UNITS, Duration, Report
 from factbook.facts.schema import REASONS, FactType
 
 _LONGEST_VERSION: Final = 100

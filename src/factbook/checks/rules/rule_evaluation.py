@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import msgspec
 
 from factbook import clock, user_patterns
+from factbook.catalog.filters import Matcher
 from factbook.catalog.ref import DEFAULT_NAMESPACE
 from factbook.checks.rules import check_definition, language
 from factbook.checks.rules.check_definition import Check, MessageTemplate
@@ -34,7 +35,6 @@ from factbook.checks.rules.language import (
 from factbook.checks.state import FAIL, INAPPLICABLE, OUT, PASS, UNKNOWN
 from factbook.datasources.custom import extraction
 from factbook.errors import InputError
-from factbook.facts.entity_filter import Matcher
 from factbook.facts.freshness import Latest
 from factbook.facts.schema import NOT_APPLICABLE, reason_word
 from factbook.integrations import catalog

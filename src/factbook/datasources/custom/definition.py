@@ -12,8 +12,7 @@ from factbook.datasources.custom.extraction import LANGUAGE, Extractor, Template
 from factbook.errors import InputError, InvalidItemsError, Problem, Problems, not_a_member, one_of
 from factbook.facts import datasource
 from factbook.facts.datasource import DataSource, Handler
-from factbook.facts.schema import Fact
-from factbook.facts.shapes import SHAPES, shape_facts
+from factbook.facts.schema import SHAPES, Fact, shape_facts
 from factbook.outbound.client import build_address
 
 SourceType = Literal["http", "repository-file", "repository-directory", "entity", "push"]

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 from factbook import text_files
 from factbook.auth import encryption, tokens
 from factbook.auth.encryption import NotOpenedError
-from factbook.datasources import connection_store
-from factbook.datasources.custom.connections import Unusable
+from factbook.datasources import stores
+from factbook.datasources.custom.sources import Unusable
 from factbook.errors import ConfigurationError
 from factbook.importers import importer_store
 from factbook.operations.doctor.findings import Finding, ok, problem, warning
@@ -161,7 +161,7 @@ def read_key(settings: Settings) -> tuple[bytes | None, Finding]:
 
 async def check_key(database: Database, key: bytes) -> Finding:
     """Check that the key opens the sealed secrets of the database."""
-    kept = await connection_store.open_connections(database, lambda: key)
+    kept = await stores.open_connections(database, lambda: key)
     shut = [f"connection {name}" for name, one in kept.items() if isinstance(one, Unusable)]
     hooks = await store.list_sealed_targets(database)
     for id_, sealed in hooks.items():

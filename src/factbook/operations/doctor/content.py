@@ -23,7 +23,7 @@ from factbook.checks.rules.check_definition import (
 )
 from factbook.checks.rules.language import PATTERN_OPERATORS
 from factbook.clock import ago
-from factbook.datasources.source_store import StoredSource, source_store
+from factbook.datasources.stores import StoredSource, source_store
 from factbook.errors import ConfigurationError, FactbookError, InputError
 from factbook.importers import management
 from factbook.importers.management import ImporterStatus

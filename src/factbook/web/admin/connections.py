@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple, Self
 
 from factbook.auth.permissions import SOURCE_WRITE
-from factbook.datasources import connections
-from factbook.datasources.connection_store import ConnectionInput
-from factbook.datasources.connections import ConnectionDetail
+from factbook.datasources import define
+from factbook.datasources.define import ConnectionDetail
+from factbook.datasources.stores import ConnectionInput
 from factbook.errors import ConflictError, InvalidItemsError, problem
 from factbook.http import audit
 from factbook.http.requests import Reply
@@ -121,7 +121,7 @@ class ConnectionForm:
 
 async def listed(visit: PageContext, status: int = 200, problem: str = "") -> Reply:
     """Page of every connection, both of the settings and stored."""
-    found = await connections.list_connections(visit.state.database, visit.state.registry)
+    found = await define.list_connections(visit.state.database, visit.state.registry)
     return visit.page("connections.html", status, connections=found, problem=problem, path=PATH)
 
 
@@ -135,7 +135,7 @@ async def create(visit: PageContext) -> Reply:
     form = ConnectionForm.of(visit.sent)
     taken = {
         one.name
-        for one in await connections.list_connections(visit.state.database, visit.state.registry)
+        for one in await define.list_connections(visit.state.database, visit.state.registry)
     }
     if form.name in taken:
         message = "is the name of a connection that there is already"
@@ -160,9 +160,7 @@ async def delete(visit: PageContext) -> Reply:
     state, name = visit.state, visit.request.parameter("name")
     write = visit.writing(audit.connection_entry(deleted=True))
     try:
-        await connections.delete_connection(
-            state.registry, name, actor=visit.person.ref, write=write
-        )
+        await define.delete_connection(state.registry, name, actor=visit.person.ref, write=write)
     except ConflictError as error:
         return await listed(visit, error.status, error.message)
     return visit.redirect(PATH, f"The connection {name} was deleted.")
@@ -173,7 +171,7 @@ async def _put(visit: PageContext, found: ConnectionDetail | None, form: Connect
     if problems := form.problems():
         return _form(visit, found, form, 400, problems)
     try:
-        await connections.change_connection(
+        await define.change_connection(
             state.database,
             state.registry,
             state.token_key,
@@ -192,7 +190,7 @@ async def _put(visit: PageContext, found: ConnectionDetail | None, form: Connect
 async def _stored(visit: PageContext) -> ConnectionDetail:
     """Connection in the address; raises NotFoundError, ConflictError for the settings' own."""
     state, name = visit.state, visit.request.parameter("name")
-    found = await connections.find_connection(state.database, state.registry, name)
+    found = await define.find_connection(state.database, state.registry, name)
     if found.stored is None:
         raise ConflictError(f"The connection {name} comes from the settings: change it there.")
     return found

@@ -11,7 +11,7 @@ from factbook.clock import DAY
 from factbook.datasources import define
 from factbook.datasources.custom import yaml_text
 from factbook.datasources.registry import SourceSnapshot
-from factbook.datasources.source_store import StoredSource, source_store
+from factbook.datasources.stores import StoredSource, source_store
 from factbook.errors import no_such
 from factbook.facts import store
 from factbook.facts.datasource import DataSource

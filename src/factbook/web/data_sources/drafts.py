@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from factbook.datasources.source_store import StoredSource, source_store
+from factbook.datasources.stores import StoredSource, source_store
 from factbook.errors import ConflictError
 from factbook.storage import Transaction, Write
 

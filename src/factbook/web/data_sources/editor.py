@@ -12,7 +12,7 @@ from factbook.auth.permissions import CATALOG_READ, SOURCE_WRITE
 from factbook.datasources import define
 from factbook.datasources.custom import definition, yaml_text
 from factbook.datasources.custom.definition import CustomSourceDefinition
-from factbook.datasources.source_store import StoredSource, source_store
+from factbook.datasources.stores import StoredSource, source_store
 from factbook.errors import (
     ConflictError,
     FactbookError,

@@ -9,9 +9,8 @@ from factbook.checks.results import result_queries
 from factbook.clock import iso
 from factbook.datasources import fact_columns
 from factbook.errors import InputError
-from factbook.facts import across, entity_values
-from factbook.facts.across import Bin, Distribution, GroupBy, GroupFigures
-from factbook.facts.entity_values import EntityValue, ValueQuery
+from factbook.facts import across
+from factbook.facts.across import Bin, Distribution, EntityValue, GroupBy, GroupFigures, ValueQuery
 from factbook.facts.schema import Fact
 from factbook.http import csv_lines
 from factbook.http.requests import Reply
@@ -99,10 +98,10 @@ async def show(visit: PageContext) -> Reply:
     if by not in _GROUPS:
         raise InputError("The address of this page is incomplete.")
     clock, anew = visit.state.clock, visit.request.wants_fresh
-    kept = await entity_values.catalog_figures(database, clock, asked, by, top=_TOP, anew=anew)
+    kept = await across.catalog_figures(database, clock, asked, by, top=_TOP, anew=anew)
     found = kept.value.distribution
     after = fact_columns.place_of_cursor(fact, visit.query("cursor"))
-    page, _ = await entity_values.catalog_values(database, clock, asked, after, _ROWS, anew=anew)
+    page, _ = await across.catalog_values(database, clock, asked, after, _ROWS, anew=anew)
     more = fact_columns.write_value_cursor(page.more)
     return visit.page(
         "data-source-fact.html",

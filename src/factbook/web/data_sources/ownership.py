@@ -5,11 +5,10 @@ from collections.abc import Mapping, Sequence
 from factbook.audit.trail import About, AuditEntry
 from factbook.auth.permissions import SOURCE_WRITE
 from factbook.catalog import people_trust
-from factbook.datasources import connections, define
-from factbook.datasources.connections import ConnectionDetail
+from factbook.datasources import define
 from factbook.datasources.custom.definition import OWNED_TYPES
-from factbook.datasources.define import OwnedSource
-from factbook.datasources.source_store import StoredSource
+from factbook.datasources.define import ConnectionDetail, OwnedSource
+from factbook.datasources.stores import StoredSource
 from factbook.storage import Write
 from factbook.web.data_sources import source_labels
 from factbook.web.site.page_context import PageContext
@@ -57,10 +56,10 @@ async def usable(visit: PageContext) -> Sequence[ConnectionDetail]:
     """The connections that a source of the person may ask."""
     state = visit.state
     if visit.own_only:
-        return await connections.list_shared_connections(
+        return await define.list_shared_connections(
             state.database, state.registry, visit.person.ref, state.trust
         )
-    return await connections.list_connections(state.database, state.registry)
+    return await define.list_connections(state.database, state.registry)
 
 
 def _owned(visit: PageContext, source_id: str, needed: str = SOURCE_WRITE) -> OwnedSource:

@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from factbook.facts import shapes
+from factbook.catalog.filters import EntityFilter
+from factbook.facts import schema
 from factbook.facts.datasource import DataSource, Duration, Lifecycle
-from factbook.facts.entity_filter import EntityFilter
 from factbook.web.site.formats import counted
 
 # Which tool a fact with a name of its shape fills.
@@ -42,9 +42,9 @@ TYPES: Final[Mapping[str, tuple[str, str]]] = {
 }
 _SHAPED: Final = {
     f"{shape.name}.{fact.name}": TOOLS[shape.name]
-    for shape in shapes.SHAPES
+    for shape in schema.SHAPES
     if shape.name in TOOLS
-    for fact in shapes.shape_facts(shape)
+    for fact in schema.shape_facts(shape)
 }
 _CATALOG: Final = frozenset({"entity-metadata", "entity-ownership", "techdocs"})
 _DAYS: Final = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")

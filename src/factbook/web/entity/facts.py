@@ -6,13 +6,13 @@ from typing import Any, Final, NamedTuple
 from markupsafe import Markup
 
 from factbook.auth.permissions import SOURCE_RUN
+from factbook.catalog.filters import EntityFilter, Matcher
 from factbook.datasources.registry import SourceSnapshot as Sources
-from factbook.facts import history, shapes, store
+from factbook.facts import history, schema, store
 from factbook.facts.datasource import DataSource
-from factbook.facts.entity_filter import EntityFilter, Matcher
 from factbook.facts.freshness import Latest, find_reason
 from factbook.facts.schema import NEVER_COLLECTED, NOT_APPLICABLE, Fact
-from factbook.facts.shapes import LeafGroup as ShapeGroup
+from factbook.facts.schema import LeafGroup as ShapeGroup
 from factbook.http.requests import offloaded
 from factbook.integrations import catalog
 from factbook.scheduling import runs
@@ -244,7 +244,7 @@ def _merged(groups: Sequence[FactGroup]) -> list[FactGroup]:
 def placed(fact: Fact) -> tuple[str, str, str]:
     """Title and description of a fact's group, and the fact's label within it."""
     first, _, rest = fact.name.partition(".")
-    shape = next((one for one in shapes.SHAPES if one.name == first), None)
+    shape = next((one for one in schema.SHAPES if one.name == first), None)
     if not rest:
         return "", "", fact_display.title(fact)
     chosen = fact.title.strip()

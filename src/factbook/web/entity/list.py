@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
+from factbook.catalog.filters import Matcher
 from factbook.catalog.store import browse, entity_query, facets, stored_entities
 from factbook.catalog.store.browse import EntityRow, Filter, Order
 from factbook.catalog.store.entity_query import Place
@@ -21,7 +22,6 @@ from factbook.checks.scorecard_figures import ScorecardInEffect
 from factbook.errors import InputError
 from factbook.facts import store
 from factbook.facts.datasource import DataSource
-from factbook.facts.entity_filter import Matcher
 from factbook.facts.freshness import Latest, find_reason
 from factbook.facts.schema import NEVER_COLLECTED, Fact, reason_word
 from factbook.http import csv_lines

@@ -7,8 +7,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from factbook.checks.rules.checked_entity import CHECK_UNKNOWN
 from factbook.checks.rules.rule_evaluation import CHECK_ERROR
-from factbook.facts.schema import Fact, reason_word
-from factbook.facts.shapes import SHAPE_TITLES
+from factbook.facts.schema import SHAPE_TITLES, Fact, reason_word
 from factbook.web.site import formats
 
 _LONG = 160  # characters of a text that is shown whole at once

@@ -1,4 +1,6 @@
-"""Entity filter of a data source: OR between objects, AND inside one, OR in a list value.
+"""Filters of entities as people write them: parameters, predicates, and filters of definitions.
+
+The filter of a definition is OR between objects, AND inside one, OR in a list value:
 
     [{"kind": ["component", "api"], "metadata.annotations.github.com/slug": {"exists": true}}]
 
@@ -64,7 +66,7 @@ class Matcher:
         ]
 
 
-def filter_condition(entity_filter: EntityFilter) -> SQL:
+def make_filter_condition(entity_filter: EntityFilter) -> SQL:
     """The filter as a condition on `entities e`."""
     alternatives = [
         AllOf([_value_condition(key.lower(), wanted) for key, wanted in conditions.items()])
@@ -79,7 +81,7 @@ def restrict_to_owner(entity_filter: EntityFilter | None, owner: str) -> EntityF
     return [{**one, _unused_owner_path(one): owner} for one in entity_filter or [{}]]
 
 
-def narrow_condition(entity_filter: EntityFilter | None, wanted: EntityRange) -> SQL:
+def narrow_by_filter(entity_filter: EntityFilter | None, wanted: EntityRange) -> SQL:
     """Additional conditions on `entities e`: kind and namespace, and the filter, if any.
 
     The text begins with AND, or is empty.
@@ -89,11 +91,11 @@ def narrow_condition(entity_filter: EntityFilter | None, wanted: EntityRange) ->
     sql = "".join(f" AND e.{name} = ?" for name in given)
     if entity_filter is None:
         return sql, list(given.values())
-    condition, values = filter_condition(entity_filter)
+    condition, values = make_filter_condition(entity_filter)
     return f"{sql} AND {condition}", [*given.values(), *values]
 
 
-def parse_filter(value: object, path: str, report: _Report) -> EntityFilter:
+def parse_entity_filter(value: object, path: str, report: _Report) -> EntityFilter:
     """Parse a filter: a list of objects, or JSON text of one; calls `report` with every problem."""
     if isinstance(value, str):
         try:
