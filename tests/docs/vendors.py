@@ -9,7 +9,7 @@ import factbook.integrations
 from factbook.facts import schema
 from factbook.facts.schema import Fact
 from factbook.integrations.integration import Vendor
-from factbook.web.data_sources.source_labels import TOOLS as _TOOLS
+from factbook.web.data_sources import METRIC_TOOLS as _TOOLS
 from tests.docs import first_runs
 from tests.docs.settings import options
 from tests.docs.tables import code, table

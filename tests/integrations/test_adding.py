@@ -13,7 +13,7 @@ from factbook.cli.source_plans import integration_scaffold
 ROW = '    VendorSummary("acme", "Acme", "Open items of projects.", ("token",)),\n'
 USE = """
 from factbook.integrations import configure_integrations, find_vendor
-from factbook.web.data_sources import list as page
+from factbook.web import data_sources as page
 
 [integration] = configure_integrations({"acme": {"default": {"token": "a_token_of_tests"}}})
 print(find_vendor("acme").title, integration.source.id, [one.brings for one in page.VENDORS][-1])

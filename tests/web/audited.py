@@ -11,7 +11,7 @@ from factbook.auth.oauth.protocol import AUTHORIZE_PATH
 from factbook.collection.run_start import batch_work
 from factbook.scheduling import runs
 from factbook.scheduling.runs import GivenUpBatch
-from factbook.web.checks import skeletons
+from factbook.web import definition_editor
 from tests.api.authorizing import wish
 from tests.api.defining import define, of_entities
 from tests.importers.madeup import known_to
@@ -185,8 +185,8 @@ async def _scorecards(service: Service, ada: Browser) -> AsyncIterator[Sent]:
 async def _definitions(service: Service, ada: Browser) -> AsyncIterator[Sent]:
     """A definition of each kind is written, and written anew."""
     for path, kind, text in (
-        ("/checks", "check", skeletons.CHECK),
-        ("/scorecards", "scorecard", skeletons.SCORECARD),
+        ("/checks", "check", definition_editor.CHECK_SKELETON),
+        ("/scorecards", "scorecard", definition_editor.SCORECARD_SKELETON),
     ):
         made = ada.send(f"{path}/-/new", text=text, do="save")
         yield Sent(f"{path}/-/new", made, (f"{kind}.create",))

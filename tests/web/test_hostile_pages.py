@@ -14,7 +14,7 @@ from factbook.auth import passwords
 from factbook.auth.oauth import protocol as oauth
 from factbook.auth.oauth.clients import PARAMETERS
 from factbook.importers.snapshot import ReadingProblem
-from factbook.web.admin.account import PATH as ACCOUNT
+from factbook.web.account import ACCOUNT_PATH as ACCOUNT
 from factbook.web.routes import PAGES
 from tests.api.checking import SCORECARDS, evaluated, put, scorecard
 from tests.api.defining import CONNECTIONS, define, item, of_entities, push, pushed

@@ -8,7 +8,7 @@ import pytest
 from factbook.auth import invitations, users
 from factbook.clock import DAY
 from factbook.storage import Transaction
-from factbook.web.admin.people import PATH
+from factbook.web.admin import PEOPLE_PATH
 from tests.conftest import StartService
 from tests.service import Service
 from tests.web.visiting import (
@@ -27,8 +27,8 @@ ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
 async def invited(ada: Browser, role: str = "viewer", name: str = "kim") -> str:
     """The path of a new invitation's link."""
-    await ada.text(PATH)
-    answer = await ada.send(f"{PATH}/-/invitations", role=role, name=name)
+    await ada.text(PEOPLE_PATH)
+    answer = await ada.send(f"{PEOPLE_PATH}/-/invitations", role=role, name=name)
     assert answer.status_code == 201, words(answer.text)
     return path_of(answer.text)
 
@@ -60,7 +60,7 @@ async def test_people_are_listed_with_what_matters(service: Service) -> None:
     ada = await signed_in(service)
     await add_person(service, "vic", "viewer")
     await service.token(owner="user:default/vic")
-    page = await ada.text(PATH)
+    page = await ada.text(PEOPLE_PATH)
     rows = re.findall(r"<tr>.*?</tr>", page, re.S)
     [vic] = [words(row) for row in rows if "/people/vic" in row]
     assert vic == "vic Vic Viewer Password never 1 active"
@@ -70,10 +70,10 @@ async def test_people_are_listed_with_what_matters(service: Service) -> None:
 async def test_an_invitation_makes_one_account_of_its_role(service: Service) -> None:
     ada = await signed_in(service)
     path = await invited(ada)
-    assert path.removeprefix("/welcome/") not in await ada.text(PATH)
+    assert path.removeprefix("/welcome/") not in await ada.text(PEOPLE_PATH)
     kim = await accept(service, path, name="kim", display_name="Kim Example")
     assert (await kim.open("/administration/account")).status_code == 200
-    assert (await kim.open(PATH)).status_code == 403
+    assert (await kim.open(PEOPLE_PATH)).status_code == 403
     found = await users.find_user(service.state.database, "user:default/kim")
     assert found is not None
     assert (found.role, found.created_by) == ("viewer", "user:default/ada")
@@ -93,13 +93,13 @@ async def test_an_invitation_ends_after_three_days(service: Service) -> None:
 async def test_an_invitation_is_withdrawn_by_its_row(service: Service) -> None:
     ada = await signed_in(service)
     path = await invited(ada, "administrator")
-    page = await ada.text(PATH)
+    page = await ada.text(PEOPLE_PATH)
     assert "user:kim, administrator" in words(page)
     [id_] = re.findall(r'name="invitation" value="([^"]+)"', page)
-    done = await ada.done(f"{PATH}/-/withdraw", invitation=id_)
+    done = await ada.done(f"{PEOPLE_PATH}/-/withdraw", invitation=id_)
     assert "its link no longer works" in done
     assert (await browser(service).open(path)).status_code == 404
-    again = await ada.send(f"{PATH}/-/withdraw", invitation=id_)
+    again = await ada.send(f"{PEOPLE_PATH}/-/withdraw", invitation=id_)
     assert again.status_code == 404
     assert "has been used or has expired" in again.text
     assert await actions(service, id_) == ["person.withdraw", "person.invite"]
@@ -115,7 +115,7 @@ async def test_the_link_begins_with_the_address_that_the_settings_say(start: Sta
 @ON_SQLITE
 async def test_an_invitation_needs_a_role_that_there_is(service: Service) -> None:
     ada = await signed_in(service)
-    answer = await ada.send(f"{PATH}/-/invitations", role="owner", name="kim")
+    answer = await ada.send(f"{PEOPLE_PATH}/-/invitations", role="owner", name="kim")
     assert answer.status_code == 400
     assert 'There is no role "owner"' in unescape(answer.text)
     assert await invitations.list_invitations(service.state.database, service.time()) == []
@@ -124,13 +124,13 @@ async def test_an_invitation_needs_a_role_that_there_is(service: Service) -> Non
 async def test_a_role_that_is_changed_counts_from_the_next_request_on(service: Service) -> None:
     ada = await signed_in(service)
     vic = await signed_in(service, "vic", "viewer")
-    assert (await vic.open(PATH)).status_code == 403
-    await ada.text(f"{PATH}/vic")
-    done = await ada.done(f"{PATH}/vic/role", role="administrator")
+    assert (await vic.open(PEOPLE_PATH)).status_code == 403
+    await ada.text(f"{PEOPLE_PATH}/vic")
+    done = await ada.done(f"{PEOPLE_PATH}/vic/role", role="administrator")
     assert "The role Administrator is given to user:default/vic now" in done
-    assert (await vic.open(PATH)).status_code == 200
-    await ada.done(f"{PATH}/vic/role", role="viewer")
-    assert (await vic.open(PATH)).status_code == 403
+    assert (await vic.open(PEOPLE_PATH)).status_code == 200
+    await ada.done(f"{PEOPLE_PATH}/vic/role", role="viewer")
+    assert (await vic.open(PEOPLE_PATH)).status_code == 403
     assert (await actions(service, "user:default/vic"))[:2] == ["person.change", "person.change"]
 
 
@@ -139,12 +139,12 @@ async def test_a_disabled_person_is_out_at_once_and_comes_back_when_enabled(
 ) -> None:
     ada = await signed_in(service)
     vic = await with_password(service, "vic", "viewer")
-    await ada.text(f"{PATH}/vic")
-    page = await ada.done(f"{PATH}/vic/disable")
+    await ada.text(f"{PEOPLE_PATH}/vic")
+    page = await ada.done(f"{PEOPLE_PATH}/vic/disable")
     assert "disabled" in words(page)
     assert (await vic.open("/administration/account")).status_code == 303
     assert (await browser(service).sign_in("vic")).status_code == 403
-    await ada.done(f"{PATH}/vic/enable")
+    await ada.done(f"{PEOPLE_PATH}/vic/enable")
     answer = await browser(service).sign_in("vic")
     assert answer.status_code == 303, words(answer.text)
 
@@ -152,11 +152,11 @@ async def test_a_disabled_person_is_out_at_once_and_comes_back_when_enabled(
 async def test_a_password_is_reset_with_a_link_that_works_once(service: Service) -> None:
     ada = await signed_in(service)
     vic = await signed_in(service, "vic", "viewer")
-    await ada.text(f"{PATH}/vic")
-    answer = await ada.send(f"{PATH}/vic/password")
+    await ada.text(f"{PEOPLE_PATH}/vic")
+    answer = await ada.send(f"{PEOPLE_PATH}/vic/password")
     assert answer.status_code == 201
     path = path_of(answer.text)
-    assert "New password for user:vic" in words(await ada.text(PATH))
+    assert "New password for user:vic" in words(await ada.text(PEOPLE_PATH))
     assert (await vic.open("/administration/account")).status_code == 200
     visitor = browser(service)
     await visitor.text(path)
@@ -171,19 +171,19 @@ async def test_a_password_is_reset_with_a_link_that_works_once(service: Service)
 async def test_a_disabled_person_gets_no_link_for_a_password(service: Service) -> None:
     ada = await signed_in(service)
     await add_person(service, "vic", "viewer")
-    await ada.text(f"{PATH}/vic")
-    await ada.done(f"{PATH}/vic/disable")
-    answer = await ada.send(f"{PATH}/vic/password")
+    await ada.text(f"{PEOPLE_PATH}/vic")
+    await ada.done(f"{PEOPLE_PATH}/vic/disable")
+    answer = await ada.send(f"{PEOPLE_PATH}/vic/password")
     assert answer.status_code == 409
     assert "is disabled and cannot sign in" in answer.text
-    assert "password" not in words(await ada.text(f"{PATH}/vic")).partition("Change")[2]
+    assert "password" not in words(await ada.text(f"{PEOPLE_PATH}/vic")).partition("Change")[2]
 
 
 async def test_all_sessions_of_a_person_end(service: Service) -> None:
     ada = await signed_in(service)
     vic = await signed_in(service, "vic", "viewer")
-    await ada.text(f"{PATH}/vic")
-    await ada.done(f"{PATH}/vic/sessions")
+    await ada.text(f"{PEOPLE_PATH}/vic")
+    await ada.done(f"{PEOPLE_PATH}/vic/sessions")
     assert (await vic.open("/administration/account")).status_code == 303
     assert (await actions(service, "user:default/vic"))[0] == "session.end"
 
@@ -195,24 +195,24 @@ async def test_the_last_administrator_stays_and_the_page_says_why(
     service: Service, step: str, fields: dict[str, str]
 ) -> None:
     ada = await signed_in(service)
-    await ada.text(f"{PATH}/ada")
-    answer = await ada.send(f"{PATH}/ada/{step}", **fields)
+    await ada.text(f"{PEOPLE_PATH}/ada")
+    answer = await ada.send(f"{PEOPLE_PATH}/ada/{step}", **fields)
     assert answer.status_code == 409
     assert "is the only administrator; give someone else the role first." in answer.text
-    assert (await ada.open(PATH)).status_code == 200
+    assert (await ada.open(PEOPLE_PATH)).status_code == 200
 
 
 async def test_a_viewer_may_nothing_here(service: Service) -> None:
     await signed_in(service)
     vic = await signed_in(service, "vic", "viewer")
     page = await vic.text("/administration/account")
-    assert PATH not in page
-    for path in (PATH, f"{PATH}/ada"):
+    assert PEOPLE_PATH not in page
+    for path in (PEOPLE_PATH, f"{PEOPLE_PATH}/ada"):
         assert (await vic.open(path)).status_code == 403
     await vic.text("/administration/account")
     steps = ("ada/disable", "ada/role", "ada/password", "ada/sessions", "vic/role", "vic/enable")
     for step in (*steps, "-/invitations", "-/withdraw"):
-        answer = await vic.send(f"{PATH}/{step}", role="administrator")
+        answer = await vic.send(f"{PEOPLE_PATH}/{step}", role="administrator")
         assert answer.status_code == 403, step
     found = await users.find_user(service.state.database, "user:default/vic")
     assert found is not None
@@ -225,8 +225,8 @@ async def test_nobody_of_this_name_is_not_found(
     ada = await signed_in(service)
     for name in ["nobody", "..", "a%20b", "%00", "x" * 100]:
         with subtests.test(name=name):
-            assert (await ada.open(f"{PATH}/{name}")).status_code in {404, 303}
-            assert (await ada.send(f"{PATH}/{name}/enable")).status_code in {404, 405}
+            assert (await ada.open(f"{PEOPLE_PATH}/{name}")).status_code in {404, 303}
+            assert (await ada.send(f"{PEOPLE_PATH}/{name}/enable")).status_code in {404, 405}
 
 
 async def test_full_names_are_text_and_nothing_else(service: Service) -> None:
@@ -234,7 +234,7 @@ async def test_full_names_are_text_and_nothing_else(service: Service) -> None:
     path = await invited(ada)
     evil = "<script>alert(1)</script>"
     await accept(service, path, name="kim", display_name=evil)
-    for where in (PATH, f"{PATH}/kim"):
+    for where in (PEOPLE_PATH, f"{PEOPLE_PATH}/kim"):
         page = await ada.text(where)
         assert "<script>alert" not in page
         assert evil in unescape(page)
@@ -256,7 +256,7 @@ async def test_many_people_come_in_pages(service: Service) -> None:
             )
 
     await service.state.database.write(work)
-    first = await ada.text(PATH)
+    first = await ada.text(PEOPLE_PATH)
     assert "p48" in first
     assert "p49" not in first
     [following] = re.findall(r'href="([^"]+)" rel="next"', first)

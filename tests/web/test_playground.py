@@ -7,7 +7,7 @@ import pytest
 
 from factbook.auth import permissions
 from factbook.tools import TOOLS, toolsets
-from factbook.web.connect import schema_forms
+from factbook.web import connect
 from tests.conftest import StartService
 from tests.service import Service, call, component, resource
 from tests.web.calling import SOURCE, answer, called, value_of
@@ -135,8 +135,8 @@ async def test_a_refusal_is_shown_as_a_client_gets_it(
     for tool, typed in cases:
         with subtests.test(tool=tool, typed=typed):
             page = await called(visitor, tool, typed)
-            fields = schema_forms.fields(service.state.tools[tool].input_schema)
-            arguments, _ = schema_forms.arguments(fields, typed)
+            fields = connect.list_fields(service.state.tools[tool].input_schema)
+            arguments, _ = connect.convert_arguments(fields, typed)
             assert "The tool refuses" in page
             assert await service.refusal(tool, **arguments) in unescape(page)
             for name in {"name", "since", "limit", "entityRef"} & typed.keys():

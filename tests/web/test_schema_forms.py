@@ -1,10 +1,10 @@
 """Forms of schemas that no tool has yet."""
 
-from factbook.web.connect import schema_forms
+from factbook.web import connect
 
 
 def test_other_schemas_get_their_controls_and_values() -> None:
-    known = schema_forms.fields(
+    known = connect.list_fields(
         {
             "properties": {
                 "deep": {"type": "boolean", "default": False},
@@ -26,8 +26,8 @@ def test_other_schemas_get_their_controls_and_values() -> None:
     assert [field.default for field in known] == ["", "false", "", "", "a\nb"]
     typed = {"count": "-7", "deep": "true", "share": "0.5", "order": "up", "names": " a \n b c\n"}
     expected = {"count": -7, "deep": True, "share": 0.5, "order": "up", "names": ["a", "b c"]}
-    assert schema_forms.arguments(known, typed) == (expected, {})
+    assert connect.convert_arguments(known, typed) == (expected, {})
     wrong = {"count": "x", "deep": "yes", "share": "nan"}
-    values, problems = schema_forms.arguments(known, wrong)
+    values, problems = connect.convert_arguments(known, wrong)
     assert values == {}
     assert problems.keys() == wrong.keys()

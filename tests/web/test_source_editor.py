@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from factbook.datasources.custom import definition, yaml_text
-from factbook.web.data_sources import source_labels
+from factbook.web import data_sources
 from tests.api.defining import define, of_entities, shown
 from tests.service import Service
 from tests.web.editing import EDIT, TEXT, seen, send
@@ -20,11 +20,11 @@ async def test_each_kind_begins_with_a_definition_that_can_be_saved(
     service: Service, subtests: pytest.Subtests
 ) -> None:
     visitor = await signed_in(service)
-    assert source_labels.TYPES
-    for type_ in source_labels.TYPES:
+    assert data_sources.SOURCE_TYPES
+    for type_ in data_sources.SOURCE_TYPES:
         with subtests.test(type_=type_):
             page = await visitor.text("/data-sources/new")
-            assert source_labels.TYPES[type_][1].replace("'", "&#39;") in page
+            assert data_sources.SOURCE_TYPES[type_][1].replace("'", "&#39;") in page
             id_ = f"last-{type_}"
             html = await visitor.text("/data-sources/new", type=type_, id=id_)
             text = definition.write_starter(id_, type_)  # type: ignore[arg-type]

@@ -4,13 +4,13 @@ import pytest
 
 from factbook.facts import schema
 from factbook.tools import TOOLS
-from factbook.web.data_sources import source_labels
+from factbook.web import data_sources
 
 
 def test_every_shape_has_a_tool_that_there_is() -> None:
-    named = {*source_labels.TOOLS.values(), source_labels.COMPLIANCE_TOOL}
+    named = {*data_sources.METRIC_TOOLS.values(), data_sources.COMPLIANCE_TOOL}
     assert named <= {tool.name for tool in TOOLS}
-    assert {*source_labels.TOOLS, "compliance"} == {shape.name for shape in schema.SHAPES}
+    assert {*data_sources.METRIC_TOOLS, "compliance"} == {shape.name for shape in schema.SHAPES}
 
 
 def test_a_cadence_is_told_in_words(subtests: pytest.Subtests) -> None:
@@ -29,4 +29,4 @@ def test_a_cadence_is_told_in_words(subtests: pytest.Subtests) -> None:
         ("* 6 * * *", "cron * 6 * * *"),
     ]:
         with subtests.test(line=line):
-            assert source_labels.cadence(line) == message
+            assert data_sources.describe_cadence(line) == message

@@ -23,15 +23,12 @@ from factbook.http.requests import Reply
 from factbook.importers import management
 from factbook.importers.management import ImporterStatus
 from factbook.storage import Database
+from factbook.web import data_sources, fact_across, scorecards, shares
 from factbook.web.charts import ident_of, sparkline
-from factbook.web.checks import scorecard_list, shares
-from factbook.web.checks.shares import ResultFigures
-from factbook.web.data_sources import fact_across
-from factbook.web.data_sources import list as source_list
-from factbook.web.data_sources.fact_across import Share
-from factbook.web.data_sources.table_rows import SourceRow
+from factbook.web.data_sources import SourceRow
 from factbook.web.entity import contents, page, team_scorecards
 from factbook.web.entity.contents import ContentsTable
+from factbook.web.shares import ResultFigures, Share, describe_populations, make_trend_points
 from factbook.web.site import formats
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.formats import counted, segment
@@ -103,23 +100,23 @@ async def standing(
     points = await scorecard_figures.read_trend(
         database, levels.given, None, first, now, tally=tally
     )
-    scores = [(at, score) for at, score in scorecard_list.points(points) if score is not None]
-    bars = shares.of_levels(card, tally)
+    scores = [(at, score) for at, score in make_trend_points(points) if score is not None]
+    bars = shares.make_level_shares(card, tally)
     line = None
     if len(scores) > 1:
         title = f"Mean score of {card.title}, {_DAYS} days"
         line = sparkline(
             scores,
             title,
-            notes=scorecard_list.populations(points),
+            notes=describe_populations(points),
             ident=ident_of("overview", card.id),
         )
     return ScorecardStanding(
         card.title,
-        shares.scorecard_path(card.id),
+        shares.make_scorecard_path(card.id),
         tally.total,
         tally.scored,
-        scorecard_list.figures(card, counts),
+        scorecards.sum_result_figures(card, counts),
         bars,
         line,
         team_scorecards.change(scores, _DAYS),
@@ -159,9 +156,9 @@ def score(given: ScorecardInEffect, tally: LevelTally, owner: str) -> Share | No
         return None
     card, mean = given.card, round(tally.mean)
     path = (
-        shares.scorecard_path(card.id, team=owner)
+        shares.make_scorecard_path(card.id, team=owner)
         if owner.startswith("group:")
-        else shares.scorecard_path(card.id, "entities", owner=owner or "-")
+        else shares.make_scorecard_path(card.id, "entities", owner=owner or "-")
     )
     return Share(card.title, mean, 100, path, population=tally.scored)
 
@@ -231,8 +228,8 @@ def _most(
             titles.get(id_, id_),
             number,
             max(number, sum(counts[id_][:3])),
-            shares.check_path(id_, state=word),
-            shares.KINDS[word],
+            shares.make_check_path(id_, state=word),
+            shares.STATE_KINDS[word],
         )
         for id_, number in found[:_CHECKS_SHOWN]
     ]
@@ -328,7 +325,7 @@ class SourceStandings(NamedTuple):
 
 async def sources(visit: PageContext) -> SourceStandings:
     """The standing of all sources that the person may see."""
-    rows = await source_list.source_rows(visit) if visit.may(SOURCE_READ) else []
+    rows = await data_sources.list_source_rows(visit) if visit.may(SOURCE_READ) else []
     found = [_of_source(row, visit.now) for row in rows if row.doing.is_problem]
     importers: list[ImporterStatus] = []
     if visit.may(CATALOG_READ):
@@ -472,7 +469,7 @@ def _points(counts: Mapping[int, int], kind: str | None) -> list[Share]:
             point.title,
             sum(count for has, count in counts.items() if point.is_met(has)),
             whole,
-            fact_across.path_of(point.source, point.fact) + query,
+            fact_across.make_fact_path(point.source, point.fact) + query,
         )
         for point in page.points_of(kind)
     ]

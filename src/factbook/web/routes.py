@@ -9,29 +9,12 @@ from factbook.http.context import State
 from factbook.http.pipeline import make_router
 from factbook.http.requests import Reply
 from factbook.observability.traces import Tracing
-from factbook.web.admin.account import ACCOUNT
-from factbook.web.admin.api_access import API_ACCESS
-from factbook.web.admin.audit import AUDIT
-from factbook.web.admin.connections import CONNECTIONS
-from factbook.web.admin.digests import DIGESTS
-from factbook.web.admin.people import PEOPLE
-from factbook.web.admin.status import STATUS
-from factbook.web.admin.webhooks import WEBHOOKS
-from factbook.web.checks.check_page import CHECK_LIST, CHECK_PAGE
-from factbook.web.checks.definition_editor import DEFINITION_EDITORS
-from factbook.web.checks.exemptions import EXEMPTIONS
-from factbook.web.checks.matrix_pages import SCORECARD_MATRICES
-from factbook.web.checks.publication import PUBLISHING
-from factbook.web.checks.scorecard_list import SCORECARD_LIST
-from factbook.web.checks.scorecard_page import SCORECARD_PAGE
-from factbook.web.checks.team_matrix import TEAM_MATRIX
-from factbook.web.connect.page import CONNECT
-from factbook.web.connect.playground import PLAYGROUND
-from factbook.web.data_sources.detail import DATA_SOURCE
-from factbook.web.data_sources.editor import SOURCE_EDITOR
-from factbook.web.data_sources.fact_across import FACT_ACROSS
-from factbook.web.data_sources.list import DATA_SOURCES
-from factbook.web.data_sources.runs import SOURCE_RUNS
+from factbook.web.account import ACCOUNT, API_ACCESS
+from factbook.web.admin import AUDIT, PEOPLE, STATUS
+from factbook.web.checks import CHECK_LIST, CHECK_PAGE, EXEMPTIONS
+from factbook.web.connect import CONNECT, PLAYGROUND
+from factbook.web.data_sources import DATA_SOURCE, DATA_SOURCES, SOURCE_RUNS
+from factbook.web.definition_editor import DEFINITION_EDITORS, PUBLISHING
 from factbook.web.entity.contents import ENTITY_CONTENTS
 from factbook.web.entity.fact_history import FACTS
 from factbook.web.entity.importers import IMPORTERS, IMPORTS
@@ -39,17 +22,19 @@ from factbook.web.entity.list import CATALOG, CATALOG_EXPORT
 from factbook.web.entity.page import ENTITY
 from factbook.web.entity.sets import ENTITY_HISTORY, SETS
 from factbook.web.entity.summary import ENTITY_SUMMARY
+from factbook.web.fact_across import FACT_ACROSS
 from factbook.web.live import ChangeTail
 from factbook.web.live_stream import LIVE
+from factbook.web.outgoing import CONNECTIONS, DIGESTS, WEBHOOKS
 from factbook.web.overview import OVERVIEW
+from factbook.web.scorecards import SCORECARD_LIST, SCORECARD_MATRICES, SCORECARD_PAGE, TEAM_MATRIX
 from factbook.web.search import SEARCH
-from factbook.web.sign_in.consent import CONSENT
-from factbook.web.sign_in.openid_sign_in import SIGNING_IN_ELSEWHERE
-from factbook.web.sign_in.password_sign_in import SIGNING_IN
+from factbook.web.sign_in import CONSENT, SIGNING_IN, SIGNING_IN_ELSEWHERE
 from factbook.web.site import assets
 from factbook.web.site.documentation import HELP
 from factbook.web.site.endpoint import OPEN, PageEndpoint, PageRoute
 from factbook.web.site.page_context import PageContext, Site
+from factbook.web.source_editor import SOURCE_EDITOR
 
 if TYPE_CHECKING:
     from factbook.auth.oauth.clients import FetchDocument

@@ -12,7 +12,7 @@ from factbook.catalog.store.browse import Filter
 from factbook.checks.definitions.definition_versions import check_store, scorecard_store
 from factbook.http.requests import Reply
 from factbook.storage import Database
-from factbook.web.data_sources import fact_across
+from factbook.web import fact_across
 from factbook.web.entity import entity_rows
 from factbook.web.entity.catalog_query import CatalogQuery
 from factbook.web.entity.entity_rows import EntityListRow
@@ -226,7 +226,7 @@ async def _sources(visit: PageContext, text: str) -> list[HitGroup]:
             facts,
             lambda one: Hit(
                 fact_display.title(one[1]),
-                fact_across.path_of(one[0].id, one[1].name),
+                fact_across.make_fact_path(one[0].id, one[1].name),
                 f"{one[0].title}: {one[1].name}",
             ),
             lambda one: (fact_display.title(one[1]), one[1].name),

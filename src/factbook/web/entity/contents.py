@@ -19,9 +19,9 @@ from factbook.facts.schema import Fact
 from factbook.facts.store import KeyValue
 from factbook.http.requests import Reply, offloaded
 from factbook.storage import Database
-from factbook.web.checks import check_page
 from factbook.web.entity import page, team_scorecards
 from factbook.web.entity.page import EntityView
+from factbook.web.shares import make_filter_address
 from factbook.web.site import fact_display, formats
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.formats import segment
@@ -143,7 +143,7 @@ async def show(visit: PageContext, found: EntityView) -> Reply:
         # Levels of a domain are those of what its systems contain.
         about = about._replace(targets=about.targets[1:])
     shown = await table(visit, about, ON_PAGE, after or None, level)
-    address = check_page.filter_address(visit, f"{found.path}/contents", ("level",))
+    address = make_filter_address(visit, f"{found.path}/contents", ("level",))
     return visit.page(
         "entity-contents.html",
         **page.frame(found, page.CONTENTS[found.ref.partition(":")[0]]),

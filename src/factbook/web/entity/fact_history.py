@@ -22,8 +22,8 @@ from factbook.facts.schema import NEVER_COLLECTED, Fact
 from factbook.http.requests import Reply
 from factbook.integrations import catalog
 from factbook.storage import Database
+from factbook.web import fact_across
 from factbook.web.charts import Stretch, band, line_chart
-from factbook.web.data_sources import fact_across
 from factbook.web.entity import fact_rows, page
 from factbook.web.entity.facts import placed, reason_of_none
 from factbook.web.entity.page import EntityView
@@ -249,7 +249,7 @@ async def _medians(
         return []
     if sum((await facets.count_by_kind(database)).values()) > _FEW or not _is_name(fact.name):
         return []
-    parts = [("Catalog", CatalogPart(), fact_across.path_of(source.id, fact.name))]
+    parts = [("Catalog", CatalogPart(), fact_across.make_fact_path(source.id, fact.name))]
     if owner:
         path = _owner_path(source.id, fact.name, owner)
         team = await related_entities.list_groups_below(database, owner)
@@ -266,7 +266,7 @@ async def _medians(
 
 def _owner_path(source_id: str, name: str, owner: str) -> str:
     """The page of a fact over what an owner has."""
-    return f"{fact_across.path_of(source_id, name)}?owner={quote(owner, safe='')}"
+    return f"{fact_across.make_fact_path(source_id, name)}?owner={quote(owner, safe='')}"
 
 
 def _is_name(name: str) -> bool:

@@ -21,7 +21,7 @@ from factbook.http.requests import Reply, offloaded
 from factbook.integrations import catalog
 from factbook.scheduling import runs
 from factbook.storage import Database
-from factbook.web.data_sources import source_labels
+from factbook.web import data_sources
 from factbook.web.entity import facts
 from factbook.web.site import fact_display, formats
 from factbook.web.site.endpoint import Handler, PageRoute
@@ -696,7 +696,7 @@ async def source(visit: PageContext, found: EntityView) -> Reply:
         "entity-source.html",
         **frame(found, ""),
         card=card,
-        cadence=source_labels.cadence,
+        cadence=data_sources.describe_cadence,
     )
 
 

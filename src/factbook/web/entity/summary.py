@@ -11,7 +11,7 @@ from factbook.facts import store
 from factbook.facts.datasource import DataSource
 from factbook.facts.schema import TYPES, Fact
 from factbook.http.requests import Reply
-from factbook.web.data_sources import source_labels
+from factbook.web import data_sources
 from factbook.web.entity import check_results, contents, facts, page, sets, team_scorecards
 from factbook.web.entity.facts import Facts
 from factbook.web.entity.page import EntityView, RelationGroup, about
@@ -83,7 +83,7 @@ async def show(visit: PageContext, found: EntityView) -> Reply:
         figures=await _figures(visit, found, known_facts),
         checks=await check_results.of_entity(database, found.ref, visit.now),
         facts=known_facts,
-        cadence=source_labels.cadence,
+        cadence=data_sources.describe_cadence,
         relations=await _relations(visit, found, head["owner_ref"]),
         contents=belonging and await contents.table(visit, belonging, _CONTENTS),
         standing=await team_scorecards.of_entity(database, found.ref, visit.now)

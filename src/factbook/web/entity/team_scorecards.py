@@ -19,10 +19,9 @@ from factbook.checks.scorecard_figures import ScorecardInEffect, TrendPoint
 from factbook.clock import DAY
 from factbook.errors import FactbookError, InputError
 from factbook.storage import Database
+from factbook.web import shares
 from factbook.web.charts import ident_of, sparkline
-from factbook.web.checks import shares
-from factbook.web.checks.scorecard_list import populations
-from factbook.web.data_sources.fact_across import Share
+from factbook.web.shares import Share, describe_populations
 from factbook.web.site import formats
 
 _SHOWN: Final = 5
@@ -169,7 +168,7 @@ def _scorecard(
     scores = [(one.day * DAY, one.figures.mean or 0.0) for one in points]
     return TeamScorecard(
         card.title,
-        shares.scorecard_path(card.id, **query),
+        shares.make_scorecard_path(card.id, **query),
         tally.total,
         tally.scored,
         _score(tally),
@@ -177,12 +176,12 @@ def _scorecard(
         sparkline(
             [*scores],
             f"Score of {card.title} over {_DAYS} days",
-            notes=populations(points),
+            notes=describe_populations(points),
             ident=ident_of("team", card.id),
         )
         if len(scores) > 1
         else None,
-        shares.of_levels(card, tally, **query),
+        shares.make_level_shares(card, tally, **query),
     )
 
 

@@ -5,30 +5,172 @@ else.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, NamedTuple
 
-from factbook.auth.permissions import CATALOG_READ, CHECK_READ, CHECK_WRITE, SCORECARD_WRITE
-from factbook.checks.definitions import definition_writes, publications
+from factbook.audit.trail import AuditEntry
+from factbook.auth.permissions import (
+    CATALOG_READ,
+    CHECK_READ,
+    CHECK_WRITE,
+    SCORECARD_WRITE,
+    SOURCE_READ,
+)
+from factbook.checks import trials
+from factbook.checks.definitions import definition_writes, publications, scorecard
 from factbook.checks.definitions.definition_versions import (
     StagedDefinition,
     StagedStore,
+    StoredCheck,
+    StoredScorecard,
     check_store,
     scorecard_store,
 )
 from factbook.checks.definitions.definition_writes import OwnedStaged
+from factbook.checks.definitions.scorecard import NO_LEVEL_TITLE, Scorecard
+from factbook.checks.results import result_queries
+from factbook.checks.results.result_queries import ResultAge
+from factbook.checks.results.state_store import StateCounts
+from factbook.checks.rules import check_trial, language
 from factbook.checks.rules.check_definition import Check
+from factbook.checks.rules.check_trial import CheckTrial
+from factbook.checks.trials import TrialRoom
 from factbook.datasources.custom import yaml_text
 from factbook.errors import FactbookError, PreconditionFailedError, problem
 from factbook.http import audit
 from factbook.http.requests import Reply
 from factbook.storage import Transaction
-from factbook.web.checks import check_page, previews, skeletons
-from factbook.web.checks.previews import DefinitionPreview
+from factbook.web import checks, shares
+from factbook.web.checks import get_definition_id
+from factbook.web.shares import Share
+from factbook.web.site import formats
 from factbook.web.site.endpoint import Handler, PageRoute
 from factbook.web.site.formats import segment
 from factbook.web.site.page_context import PageContext
+
+CHECK_SKELETON: Final = """\
+id: has-owner          # it stays: results are kept under it
+title: A group owns it
+description: Somebody has to be asked, and told.
+owner: group:default/platform
+appliesTo: {kind: component}
+rule:                  # all, any or not, and comparisons of facts
+  all:
+    - {source: entity, fact: spec.owner, operator: isKnown}
+    - {source: entity, fact: spec.owner, operator: startsWith, value: "group:"}
+messages: {fail: "No group owns {{ metadata.name }}."}
+fix:
+  instructions: Set spec.owner to a group in the catalog file.
+tests:                 # tried with every preview
+  - entity: {kind: Component, spec: {owner: "group:default/shop"}}
+    expect: pass
+  - entity: {kind: Component, spec: {owner: "user:default/mary"}}
+    expect: fail
+"""
+SCORECARD_SKELETON: Final = """\
+id: readiness          # it stays: levels are kept under it
+title: Readiness
+description: What has to be there before somebody is on call for it.
+owner: group:default/platform
+appliesTo: {kind: component}
+levels: [bronze, silver, gold]   # the lowest first
+entries:
+  - {check: has-owner, level: bronze}
+target: {level: bronze, by: "2027-06-30"}
+"""
+
+
+_MOST_CHANGED: Final = 20
+# Rules can ask for every fact of every entity.
+PREVIEW_NEEDS: Final = (CATALOG_READ, SOURCE_READ)
+
+
+class ChangedEntity(NamedTuple):
+    """An entity whose result or level would be another one, in words."""
+
+    ref: str
+    before: str
+    after: str
+
+
+class DefinitionPreview(NamedTuple):
+    """Effects of a definition: counts as bars, changes, and what to think of.
+
+    `figures` are the counts beside those that are, as pairs of words; `tests` are those of a check.
+    """
+
+    words: str
+    bars: Sequence[Share]
+    figures: Sequence[tuple[str, int, int]]
+    changed: int
+    first: Sequence[ChangedEntity]
+    tests: Sequence[CheckTrial]
+    gaps: Sequence[tuple[str, str]]
+    age: ResultAge
+    is_check: bool
+
+
+async def preview_check_draft(visit: PageContext, check: Check) -> DefinitionPreview:
+    """The results of a check for every entity, and of the tests that it carries."""
+    caller = visit.person.ref
+    database = visit.state.database
+    found = await trials.preview_check(database, check, visit.now, _MOST_CHANGED, caller)
+    async with database.remembered.of(TrialRoom).enter(caller) as budget:
+        tests = await budget.work(partial(check_trial.try_check, check, visit.now))
+    first = [ChangedEntity(one.ref, *one.words) for one in found.first]
+    return DefinitionPreview(
+        language.describe_rule(check.rule),
+        _make_preview_bars(found.then),
+        list(_pair_counts(found.now, found.then)),
+        found.changed,
+        first,
+        tests,
+        list(check_trial.list_test_gaps(check)) if check.tests else [],
+        found.age,
+        is_check=True,
+    )
+
+
+async def preview_scorecard_draft(visit: PageContext, card: Scorecard) -> DefinitionPreview:
+    """The levels of every entity."""
+    database, caller = visit.state.database, visit.person.ref
+    found = await trials.preview_scorecard(database, card, visit.now, _MOST_CHANGED, caller)
+    titles = {level.id: level.title for level in card.levels}
+    first = [
+        ChangedEntity(
+            one.ref,
+            _describe_preview_level(titles, one.before),
+            _describe_preview_level(titles, one.after),
+        )
+        for one in found.first
+    ]
+    bars = [one._replace(path=None) for one in shares.make_level_shares(card, found.then)]
+    age = await result_queries.read_age_of_checks(database, card.checks, visit.now)
+    words = formats.counted(found.then.total, "entity", "entities")
+    return DefinitionPreview(
+        f"It is about {words}.", bars, [], found.changed, first, [], [], age, is_check=False
+    )
+
+
+def _make_preview_bars(counts: StateCounts) -> list[Share]:
+    most = sum(counts)
+    return [
+        Share(word, count, most, None, kind)
+        for (word, kind), count in zip(shares.STATE_KINDS.items(), counts, strict=True)
+    ]
+
+
+def _pair_counts(now: StateCounts, then: StateCounts) -> Iterator[tuple[str, int, int]]:
+    yield from zip(shares.STATE_KINDS, now, then, strict=True)
+
+
+def _describe_preview_level(titles: dict[str, str], level: str | None) -> str:
+    if level is None:
+        return "not in it"
+    return titles.get(level, level) or NO_LEVEL_TITLE
+
 
 Document = dict[str, Any]
 
@@ -91,7 +233,7 @@ class DefinitionEditor:
             editing.document = await asyncio.to_thread(yaml_text.read_yaml, editing.text)
             found = await self._kind.read(visit, editing.document, stored.id if stored else None)
             if sent.one("do") == "preview":
-                visit.require(*previews.NEEDS)
+                visit.require(*PREVIEW_NEEDS)
                 editing.preview = await self._kind.preview(visit, found)
                 return self._page(visit, stored, editing)
             return await self._save(visit, stored, editing)
@@ -110,7 +252,7 @@ class DefinitionEditor:
         publish = sent.one("do") == "publish"
         work: Callable[[Transaction], StagedDefinition]
         if stored is None:
-            work = _creation(visit, kind.store, editing.document, publish=publish)
+            work = _make_creation(visit, kind.store, editing.document, publish=publish)
         else:
             seen = sent.one("over") or editing.seen
             work = definition_writes.make_replacement(
@@ -168,12 +310,12 @@ class DefinitionEditor:
             stored=stored,
             path=path,
             newer=editing.conflict and definition_writes.make_tag(editing.conflict),
-            may_preview=visit.may(*previews.NEEDS),
+            may_preview=visit.may(*PREVIEW_NEEDS),
         )
 
     async def _stored(self, visit: PageContext) -> StagedDefinition:
         kind = self._kind
-        id_ = check_page.definition_id(visit, kind.noun)
+        id_ = checks.get_definition_id(visit, kind.noun)
         found: StagedDefinition = await kind.store.existing(visit.state.database, id_)
         return found
 
@@ -190,7 +332,7 @@ class DefinitionEditor:
         return [PageRoute(*row, needs, owned=True) for row in rows]
 
 
-def _creation(
+def _make_creation(
     visit: PageContext, store: StagedStore[Any], document: Document, *, publish: bool
 ) -> Callable[[Transaction], StagedDefinition]:
     """The work that stores a new definition; it raises ConflictError if its id is taken."""
@@ -234,20 +376,78 @@ _CHECKS: Final = EditedKind(
     "/checks",
     CHECK_WRITE,
     check_store,
-    skeletons.CHECK,
+    CHECK_SKELETON,
     _read_check,
-    previews.of_check,
+    preview_check_draft,
 )
 _SCORECARDS: Final = EditedKind(
     "scorecard",
     "/scorecards",
     SCORECARD_WRITE,
     scorecard_store,
-    skeletons.SCORECARD,
+    SCORECARD_SKELETON,
     _read_scorecard,
-    previews.of_scorecard,
+    preview_scorecard_draft,
 )
 DEFINITION_EDITORS: Sequence[PageRoute] = (
     *DefinitionEditor(_CHECKS).routes(),
     *DefinitionEditor(_SCORECARDS).routes(),
+)
+
+
+class PublishedTogether(NamedTuple):
+    """A scorecard that was published, and the ids of the checks that were with it."""
+
+    stored: StoredScorecard
+    checks: list[str]
+
+
+async def publish_scorecard_with_checks(visit: PageContext) -> Reply:
+    """Publish the draft of a scorecard and the checks of it that nobody has published.
+
+    The form carries the tag of each that the person saw: others are neither more nor newer.
+    """
+    id_, seen = get_definition_id(visit, "scorecard"), visit.sent.one("seen")
+    seen_drafts = set(visit.sent.all("draft"))
+    actor, now = visit.person.ref, visit.now
+
+    def work(transaction: Transaction) -> PublishedTogether:
+        publications.lock_definitions(transaction)
+        before = scorecard_store.existing_within(transaction, id_)
+        definition_writes.check_tag(before, [seen])
+        drafts = _list_unpublished_checks(transaction, before)
+        if {f"{one.id} {definition_writes.make_tag(one)}" for one in drafts} != seen_drafts:
+            raise PreconditionFailedError("Its checks were changed since; look at them again.")
+        ids = [one.id for one in drafts]
+        for check_id in ids:
+            check_store.publish(transaction, check_id, actor, now)
+        # This page needs the permission to write scorecards.
+        stored = scorecard_store.publish(transaction, id_, actor, now, permitted=True)
+        return PublishedTogether(stored, ids)
+
+    def about(done: PublishedTogether) -> AuditEntry:
+        detail = {"version": done.stored.newest_version, "checks": done.checks}
+        return AuditEntry("scorecard.publish", id_, detail)
+
+    await visit.writing(about)(work)
+    return visit.redirect(
+        shares.make_scorecard_path(id_), "It is published. Levels come as entities are evaluated."
+    )
+
+
+def _list_unpublished_checks(
+    transaction: Transaction, stored: StoredScorecard
+) -> list[StoredCheck]:
+    """The checks of a scorecard that were never published."""
+    wanted = scorecard.list_named_checks(stored.written)
+    return [one for one in check_store.all_within(transaction) if one.id in wanted and one.is_draft]
+
+
+PUBLISHING: Sequence[PageRoute] = (
+    PageRoute(
+        "POST",
+        "/scorecards/{id}/publish",
+        publish_scorecard_with_checks,
+        (CHECK_READ, CHECK_WRITE, SCORECARD_WRITE),
+    ),
 )

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple, cast
-from urllib.parse import urlencode
 
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
 from factbook.checks.results import result_queries
@@ -16,31 +15,18 @@ from factbook.http import csv_lines
 from factbook.http.requests import Reply
 from factbook.web import charts
 from factbook.web.charts import Column, histogram
+from factbook.web.shares import Address, Share
 from factbook.web.site import fact_display, formats
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.fact_display import Reason, Value
 from factbook.web.site.formats import segment
 from factbook.web.site.page_context import PageContext
 
-_ROWS: Final = 50
+_VALUES_ON_PAGE: Final = 50
 _TOP: Final = 20
 _PART: Final = ("kind", "namespace", "owner", "system", "type", "lifecycle")
 _FILTER: Final = ("known", "reason", "value", "min", "below")
 _GROUPS: Final[dict[GroupBy, str]] = {"owner": "Owner", "system": "System", "kind": "Kind"}
-
-
-class Share(NamedTuple):
-    """A count as a bar, drawn as a part of `most`; `path` leads to what it counts.
-
-    Of a mean, `population` is the number of entities that it is the mean of.
-    """
-
-    label: str
-    value: int
-    most: int
-    path: str | None
-    kind: str = ""
-    population: int | None = None
 
 
 class GroupRow(NamedTuple):
@@ -63,35 +49,23 @@ class ValueRow(NamedTuple):
     kept: bool
 
 
-class Address(NamedTuple):
-    """The path of the page and what its query asks, from which others are made."""
-
-    path: str
-    query: dict[str, str]
-
-    def to(self, **changes: str | None) -> str:
-        """The address with changes, on the first page; None leaves something out."""
-        asked = {**self.query, "cursor": None, **changes}
-        query = urlencode({name: value for name, value in asked.items() if value is not None})
-        return f"{self.path}?{query}" if query else self.path
-
-    def of_values(self, **wanted: str) -> str:
-        """The address of the entities with other values."""
-        return self.to(**{**dict.fromkeys(_FILTER), **wanted}) + "#entities"
-
-
-def path_of(source_id: str, fact: str) -> str:
+def make_fact_path(source_id: str, fact: str) -> str:
     """Path of the page of a fact."""
     return f"/data-sources/{segment(source_id)}/facts/{segment(fact)}"
 
 
-def _export_path(source_id: str, fact: str) -> str:
+def _make_values_address(address: Address, **wanted: str) -> str:
+    """The address of the entities with other values."""
+    return address.to(**{**dict.fromkeys(_FILTER), **wanted}) + "#entities"
+
+
+def _make_export_path(source_id: str, fact: str) -> str:
     return f"/data-sources/{segment(source_id)}/values/{segment(fact)}"
 
 
-async def show(visit: PageContext) -> Reply:
+async def show_fact_across(visit: PageContext) -> Reply:
     """Page of a fact."""
-    address, asked = await _asked(visit)
+    address, asked = await _find_question(visit)
     column, database = asked.column, visit.state.database
     fact = column.fact
     by = cast("GroupBy", visit.query("by") or "owner")
@@ -101,7 +75,7 @@ async def show(visit: PageContext) -> Reply:
     kept = await across.catalog_figures(database, clock, asked, by, top=_TOP, anew=anew)
     found = kept.value.distribution
     after = fact_columns.place_of_cursor(fact, visit.query("cursor"))
-    page, _ = await across.catalog_values(database, clock, asked, after, _ROWS, anew=anew)
+    page, _ = await across.catalog_values(database, clock, asked, after, _VALUES_ON_PAGE, anew=anew)
     more = fact_columns.write_value_cursor(page.more)
     return visit.page(
         "data-source-fact.html",
@@ -111,17 +85,17 @@ async def show(visit: PageContext) -> Reply:
         address=address,
         found=found,
         age=result_queries.read_age_of_facts(database, [column.source.id], kept.at),
-        figures=list(_figures(fact, found)),
-        chart=_chart(address, fact, found.histogram),
-        shares=list(_shares(address, fact, found)),
+        figures=list(_list_spread(fact, found)),
+        chart=_draw_histogram(address, fact, found.histogram),
+        shares=list(_list_value_shares(address, fact, found)),
         reasons=[
-            Share(word, count, found.entities, address.of_values(reason=word))
+            Share(word, count, found.entities, _make_values_address(address, reason=word))
             for word, count in found.reasons.items()
         ],
         by=by,
         group_titles=_GROUPS,
-        groups=[_group(address, fact, by, each) for each in found.groups],
-        rows=[_row(column.source.id, fact, each) for each in page.rows],
+        groups=[_make_group_row(address, fact, by, each) for each in found.groups],
+        rows=[_make_value_row(column.source.id, fact, each) for each in page.rows],
         sorted_by=asked.sort,
         is_ordered=column.is_ordered,
         chosen=[
@@ -130,15 +104,15 @@ async def show(visit: PageContext) -> Reply:
         part_names=_PART,
         next_path=f"{address.to(cursor=more)}#entities" if more else None,
         first_path=f"{address.to()}#entities" if after else None,
-        export=address._replace(path=_export_path(column.source.id, fact.name)).to(
+        export=address._replace(path=_make_export_path(column.source.id, fact.name)).to(
             by=None, sort=None
         ),
     )
 
 
-async def export(visit: PageContext) -> Reply:
+async def download_fact_values(visit: PageContext) -> Reply:
     """The entities with their values as CSV."""
-    _, asked = await _asked(visit)
+    _, asked = await _find_question(visit)
     return Reply(
         csv_lines.value_lines(visit.state.database, asked),
         headers=csv_lines.attachment(f"{asked.column.source.id}-{asked.column.fact.name}"),
@@ -146,7 +120,7 @@ async def export(visit: PageContext) -> Reply:
     )
 
 
-async def _asked(visit: PageContext) -> tuple[Address, ValueQuery]:
+async def _find_question(visit: PageContext) -> tuple[Address, ValueQuery]:
     """Question in the address; raises NotFoundError and InputError."""
     source_id, name = visit.request.parameter("id"), visit.request.parameter("fact")
     column = await fact_columns.find_fact_column(
@@ -161,86 +135,92 @@ async def _asked(visit: PageContext) -> tuple[Address, ValueQuery]:
         column.fact, {each: query.get(each) for each in _FILTER}
     )
     sort = fact_columns.check_sort(column, query.get("sort"))
-    address = Address(path_of(source_id, name), query)
+    address = Address(make_fact_path(source_id, name), query)
     return address, ValueQuery(column, part, wanted, sort)
 
 
-def _figures(fact: Fact, found: Distribution) -> Iterator[tuple[str, str]]:
+def _list_spread(fact: Fact, found: Distribution) -> Iterator[tuple[str, str]]:
     """The figures of ordered values, with their titles."""
     if found.spread is None:
         return
     titles = ("Lowest", "Lower quartile", "Median", "Upper quartile", "Highest", "Mean")
     for title, value in zip(titles, found.spread, strict=True):
         if value is not None:
-            yield title, _quantity(fact, value)
+            yield title, _format_quantity(fact, value)
 
 
-def _chart(address: Address, fact: Fact, bins: Sequence[Bin]) -> Any:
+def _draw_histogram(address: Address, fact: Fact, bins: Sequence[Bin]) -> Any:
     if not bins:
         return None
     columns = []
     for one in bins:
         bounds = {"min": one.start, "below": one.end}
-        given = {name: _bound(fact, value) for name, value in bounds.items() if value is not None}
-        words = f"{_range(fact, one)}: {formats.counted(one.number, 'entity', 'entities')}"
-        edge = "older" if one.start is None else _edge(fact, one.start)
-        columns.append(Column(one.number, words, edge, address.of_values(**given)))
+        given = {
+            name: _format_bound(fact, value) for name, value in bounds.items() if value is not None
+        }
+        words = f"{_format_range(fact, one)}: {formats.counted(one.number, 'entity', 'entities')}"
+        edge = "older" if one.start is None else _format_edge(fact, one.start)
+        columns.append(Column(one.number, words, edge, _make_values_address(address, **given)))
     return histogram(columns, title=f"Entities by {fact_display.title(fact)}", ident="spread")
 
 
-def _shares(address: Address, fact: Fact, found: Distribution) -> Iterator[Share]:
+def _list_value_shares(address: Address, fact: Fact, found: Distribution) -> Iterator[Share]:
     """Booleans, and the most frequent texts."""
     if found.true is not None:
-        yield Share("yes", found.true, found.known, address.of_values(value="true"))
+        yield Share("yes", found.true, found.known, _make_values_address(address, value="true"))
         no = found.known - found.true
-        yield Share("no", no, found.known, address.of_values(value="false"))
+        yield Share("no", no, found.known, _make_values_address(address, value="false"))
     most = found.top[0][1] if found.top else 0
     for value, count in found.top:
         text = str(value)
         # What was cut is only the beginning of what it counts.
         is_whole = len(text) < across.LONGEST_SHOWN_TEXT // 2
-        path = address.of_values(value=text) if is_whole and text and "\0" not in text else None
+        path = (
+            _make_values_address(address, value=text)
+            if is_whole and text and "\0" not in text
+            else None
+        )
         yield Share(fact_display.in_words(fact, value) or "empty", count, most, path)
 
 
-def _group(address: Address, fact: Fact, by: GroupBy, group: GroupFigures) -> GroupRow:
+def _make_group_row(address: Address, fact: Fact, by: GroupBy, group: GroupFigures) -> GroupRow:
     name = group.name or fact_columns.NO_VALUE
     path = address.to(**{by: name})
     if group.true is not None:
         summary = formats.percent(group.true, group.known) if group.known else None
     else:
-        summary = None if group.median is None else _quantity(fact, group.median)
+        summary = None if group.median is None else _format_quantity(fact, group.median)
     return GroupRow(formats.short_owner(group.name) or "none", path, group, summary)
 
 
-def _row(source_id: str, fact: Fact, row: EntityValue) -> ValueRow:
+def _make_value_row(source_id: str, fact: Fact, row: EntityValue) -> ValueRow:
     value = None if row.value is None else fact_display.shown(fact, row.value)
     reason = None if row.reason is None else fact_display.plain(row.reason)
     path = f"{formats.entity_path(row.ref)}/facts/{segment(source_id)}/{segment(fact.name)}"
     return ValueRow(row.ref, path, value, reason, row.at, row.kept)
 
 
-def _quantity(fact: Fact, value: float) -> str:
+def _format_quantity(fact: Fact, value: float) -> str:
     if fact.type == "datetime":
         return charts.moment(int(value))
     return formats.quantity(value, fact_display.unit_of(fact))
 
 
-def _bound(fact: Fact, value: float) -> str:
+def _format_bound(fact: Fact, value: float) -> str:
     return iso(max(0, int(value))) if fact.type == "datetime" else repr(value)
 
 
-def _range(fact: Fact, one: Bin) -> str:
+def _format_range(fact: Fact, one: Bin) -> str:
     if one.start is None and one.end is not None:
-        return f"before {_edge(fact, one.end)}"
+        return f"before {_format_edge(fact, one.end)}"
     if one.end is None and one.start is not None:
-        return f"from {_edge(fact, one.start)}"
+        return f"from {_format_edge(fact, one.start)}"
     assert one.start is not None
     assert one.end is not None
-    return f"{_edge(fact, one.start)} to below {_edge(fact, one.end)}"
+    return f"{_format_edge(fact, one.start)} to below {_format_edge(fact, one.end)}"
 
 
-def _edge(fact: Fact, value: float) -> str:
+def _format_edge(fact: Fact, value: float) -> str:
     if fact.type == "datetime":
         return charts.moment(int(value)).removesuffix(" UTC").rpartition(" ")[0]
     return formats.figure(value)
@@ -250,6 +230,6 @@ _NEEDS: Final = (CATALOG_READ, SOURCE_READ)
 _PATH: Final = "/data-sources/{id}/facts/{fact:path}"
 
 FACT_ACROSS: Sequence[PageRoute] = (
-    PageRoute("GET", "/data-sources/{id}/values/{fact:path}", export, _NEEDS),
-    PageRoute("GET", _PATH, show, _NEEDS),
+    PageRoute("GET", "/data-sources/{id}/values/{fact:path}", download_fact_values, _NEEDS),
+    PageRoute("GET", _PATH, show_fact_across, _NEEDS),
 )

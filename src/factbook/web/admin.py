@@ -1,0 +1,533 @@
+"""Administration → People, Audit and Status."""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, date, datetime
+from itertools import groupby
+from typing import Any, Final, NamedTuple, TypeVar
+from urllib.parse import urlencode
+
+import msgspec
+
+from factbook.audit import json_lines, trail
+from factbook.audit.trail import (
+    ACTIONS,
+    COMMAND_LINE,
+    LONGEST,
+    About,
+    AuditEntry,
+    AuditPosition,
+    Caller,
+    Record,
+)
+from factbook.auth import group_roles, invitations, permissions, sessions, tokens, users
+from factbook.auth.invitations import Invitation
+from factbook.auth.oauth import consents
+from factbook.auth.permissions import AUDIT_READ, OPERATIONS_MANAGE, TITLES, TOKEN_MANAGE
+from factbook.auth.users import Person
+from factbook.clock import DAY, SECOND
+from factbook.errors import ConflictError, InputError, NotFoundError, UnavailableError
+from factbook.http import urls
+from factbook.http.pipeline import begin_pieces
+from factbook.http.requests import Reply
+from factbook.observability import service_status
+from factbook.observability.service_status import Observed
+from factbook.scim import identity
+from factbook.scim.identity import NewAccount
+from factbook.storage import Transaction
+from factbook.web.site import formats
+from factbook.web.site.endpoint import PageRoute
+from factbook.web.site.page_context import PageContext
+
+T = TypeVar("T")
+
+PEOPLE_PATH: Final = "/administration/people"
+_PERSON_PATH: Final = f"{PEOPLE_PATH}/{{name}}"
+_PEOPLE_ON_PAGE = 50
+_MOST_SESSIONS = 20
+_ROLES = [(role, title) for role, title in permissions.ROLE_TITLES.items()]
+
+
+class PersonRow(NamedTuple):
+    """A person, with the number of tokens."""
+
+    person: Person
+    tokens: int
+
+
+async def show_people(visit: PageContext, status: int = 200, problem: str = "") -> Reply:
+    """Page of all people, and the usable invitations."""
+    database, after = visit.state.database, visit.query("after")
+    found = await users.list_user_page(database, after, _PEOPLE_ON_PAGE + 1)
+    shown = found[:_PEOPLE_ON_PAGE]
+    counts = await tokens.count_tokens_by_owner(database, [person.ref for person in shown])
+    return visit.page(
+        "people.html",
+        status,
+        people=[PersonRow(person, counts.get(person.ref, 0)) for person in shown],
+        first=PEOPLE_PATH if after else None,
+        more=f"{PEOPLE_PATH}?after={shown[-1].ref}" if len(found) > _PEOPLE_ON_PAGE else None,
+        invitations=await invitations.list_invitations(database, visit.now),
+        roles=permissions.ROLE_TITLES,
+        abouts=permissions.ROLE_DESCRIPTIONS,
+        problem=problem,
+        openid=visit.site.openid and visit.site.openid.options.title,
+    )
+
+
+async def submit_invitation(visit: PageContext) -> Reply:
+    """Create an invitation, whose link is in this answer alone."""
+    role, secret, now = visit.sent.one("role"), invitations.generate_invitation_secret(), visit.now
+    digest = invitations.hash_invitation_secret(secret, visit.state.token_key)
+    name, confirmed = visit.sent.one("name"), visit.sent.one("confirmed") == "true"
+    rules = group_roles.make_group_rules(visit.state.settings)
+
+    def work(transaction: Transaction) -> Invitation:
+        ref = users.make_user_ref(name)
+        return invitations.create_invitation(
+            transaction,
+            digest=digest,
+            role=role,
+            made_by=visit.person.ref,
+            now=now,
+            lifetime=invitations.INVITATION_LIFETIME,
+            new_ref=ref,
+            scim_id=identity.check_invitation(transaction, ref, rules, confirmed=confirmed),
+        )
+
+    try:
+        made = await visit.writing(_audit_invitation, 201)(work)
+    except (ConflictError, InputError) as error:
+        return await show_people(visit, error.status, problem=error.message)
+    return _show_link(visit, made, secret)
+
+
+async def withdraw_unused_invitation(visit: PageContext) -> Reply:
+    """End an unused invitation."""
+    id_ = visit.sent.one("invitation")
+    write = visit.writing(AuditEntry("person.withdraw", id_[:16]))
+    try:
+        await write(lambda transaction: invitations.withdraw_invitation(transaction, id_))
+    except NotFoundError as error:
+        return await show_people(visit, error.status, problem=error.message)
+    return visit.redirect(PEOPLE_PATH, "The invitation is withdrawn; its link no longer works.")
+
+
+async def show_person(visit: PageContext, status: int = 200, problem: str = "") -> Reply:
+    """Page of one person."""
+    database, ref = visit.state.database, _get_person_ref(visit)
+    person = await users.find_user(database, ref)
+    if person is None:
+        raise NotFoundError("There is no person of this name.")
+    found = await sessions.list_sessions(database, ref)
+    counts = await tokens.count_tokens_by_owner(database, [ref])
+    values: dict[str, Any] = {
+        "person": person,
+        "path": f"{PEOPLE_PATH}/{person.name}",
+        "tokens": counts.get(ref, 0),
+        "sessions": found[:_MOST_SESSIONS],
+        "session_count": len(found),
+        "roles": _ROLES,
+        "role": permissions.ROLE_TITLES[person.role],
+        "permissions": [title for name, title in TITLES.items() if name in person.permissions],
+        "problem": problem,
+    }
+    return visit.page("people-person.html", status, **values)
+
+
+async def submit_confirmation(visit: PageContext) -> Reply:
+    """Confirm that an account is the catalog's user of its name, and a SCIM user's."""
+    ref, user_name = _get_person_ref(visit), visit.sent.one("user_name")
+    rules = group_roles.make_group_rules(visit.state.settings)
+    caller = Caller(visit.person.ref, visit.now, visit.address, grant=visit.person.grant)
+
+    return await _change_person(
+        visit,
+        identity.audit_confirmation,
+        lambda transaction: identity.confirm_account(transaction, ref, rules, caller, user_name),
+        f"{ref} is confirmed: the account has the groups of the catalog's user of its name.",
+    )
+
+
+async def submit_new_person(visit: PageContext) -> Reply:
+    """Create the account of somebody who signs in at the provider, whose name is confirmed."""
+    openid = visit.site.openid
+    if openid is None:
+        raise NotFoundError("No OpenID Connect provider is configured.")
+    issuer = openid.options.issuer
+    wish = NewAccount(visit.sent.one("new_name"), visit.sent.one("role"), visit.sent.one("subject"))
+    rules = group_roles.make_group_rules(visit.state.settings)
+    caller = Caller(visit.person.ref, visit.now, visit.address, grant=visit.person.grant)
+    try:
+        done = await visit.writing(identity.audit_confirmation)(
+            lambda transaction: identity.add_account(transaction, wish, issuer, rules, caller)
+        )
+    except (ConflictError, InputError) as error:
+        return await show_people(visit, error.status, problem=error.message)
+    return visit.redirect(f"{PEOPLE_PATH}/{wish.name.lower()}", f"{done.ref} can sign in now.")
+
+
+async def change_person_role(visit: PageContext) -> Reply:
+    """Change a person's role."""
+    ref, role, now = _get_person_ref(visit), visit.sent.one("role"), visit.now
+    return await _change_person(
+        visit,
+        AuditEntry("person.change", ref, {"changed": "role", "role": role}),
+        lambda transaction: users.change_user_role(transaction, ref, role, now),
+        f"The role {permissions.ROLE_TITLES.get(role, role)} is given to {ref} now.",
+    )
+
+
+async def disable_person(visit: PageContext) -> Reply:
+    """Disable a person."""
+    ref, now = _get_person_ref(visit), visit.now
+    return await _change_person(
+        visit,
+        AuditEntry("person.change", ref, {"changed": "disabled"}),
+        lambda transaction: users.disable_user(transaction, ref, now),
+        f"{ref} is disabled: no session and no token of theirs works any more.",
+    )
+
+
+async def enable_person(visit: PageContext) -> Reply:
+    """Enable a person again."""
+    ref = _get_person_ref(visit)
+    return await _change_person(
+        visit,
+        AuditEntry("person.change", ref, {"changed": "enabled"}),
+        lambda transaction: users.enable_user(transaction, ref),
+        f"{ref} can sign in again. Tokens that were revoked stay revoked.",
+    )
+
+
+async def end_person_sessions(visit: PageContext) -> Reply:
+    """End every session of a person, and every consent that was given in one."""
+    ref = _get_person_ref(visit)
+
+    def work(transaction: Transaction) -> None:
+        sessions.end_sessions_of(transaction, ref)
+        consents.end_consents_of(transaction, ref)
+
+    return await _change_person(
+        visit,
+        AuditEntry("session.end", ref, {"session": "all"}),
+        work,
+        f"{ref} is signed out everywhere.",
+    )
+
+
+async def reset_person_password(visit: PageContext) -> Reply:
+    """Create the link with which a person sets a new password."""
+    ref, secret, now = _get_person_ref(visit), invitations.generate_invitation_secret(), visit.now
+    digest, by = invitations.hash_invitation_secret(secret, visit.state.token_key), visit.person.ref
+    entry = AuditEntry("person.change", ref, {"changed": "link to set a password"})
+    try:
+        made = await visit.writing(entry, 201)(
+            lambda transaction: users.create_password_link(
+                transaction, ref, digest=digest, made_by=by, now=now
+            )
+        )
+    except (ConflictError, NotFoundError) as error:
+        return await show_person(visit, error.status, problem=error.message)
+    return _show_link(visit, made, secret)
+
+
+def _audit_invitation(made: Invitation) -> AuditEntry:
+    return AuditEntry("person.invite", made.id, {"role": made.role, "person": made.new_ref or ""})
+
+
+async def _change_person(
+    visit: PageContext, about: AuditEntry | About, work: Callable[[Transaction], T], notice: str
+) -> Reply:
+    """The person's page after a change, with a notice or the problem."""
+    try:
+        await visit.writing(about)(work)
+    except (ConflictError, InputError, NotFoundError) as error:
+        return await show_person(visit, error.status, problem=error.message)
+    return visit.redirect(f"{PEOPLE_PATH}/{visit.request.parameter('name')}", notice)
+
+
+def _get_person_ref(visit: PageContext) -> str:
+    try:
+        return users.make_user_ref(visit.request.parameter("name"))
+    except InputError:
+        raise NotFoundError("There is no person of this name.") from None
+
+
+def _show_link(visit: PageContext, made: Invitation, secret: str) -> Reply:
+    link = urls.welcome_link(visit.server, secret)
+    return visit.page(
+        "people-link.html", 201, invitation=made, link=link, roles=permissions.ROLE_TITLES
+    )
+
+
+_PEOPLE_NEEDS: Final = (TOKEN_MANAGE,)
+PEOPLE: Sequence[PageRoute] = (
+    PageRoute("GET", PEOPLE_PATH, show_people, _PEOPLE_NEEDS),
+    PageRoute("POST", f"{PEOPLE_PATH}/-/invitations", submit_invitation, _PEOPLE_NEEDS),
+    PageRoute("POST", f"{PEOPLE_PATH}/-/withdraw", withdraw_unused_invitation, _PEOPLE_NEEDS),
+    PageRoute("GET", _PERSON_PATH, show_person, _PEOPLE_NEEDS),
+    PageRoute("POST", f"{PEOPLE_PATH}/-/accounts", submit_new_person, _PEOPLE_NEEDS),
+    PageRoute("POST", f"{_PERSON_PATH}/confirm", submit_confirmation, _PEOPLE_NEEDS),
+    PageRoute("POST", f"{_PERSON_PATH}/role", change_person_role, _PEOPLE_NEEDS),
+    PageRoute("POST", f"{_PERSON_PATH}/password", reset_person_password, _PEOPLE_NEEDS),
+    PageRoute("POST", f"{_PERSON_PATH}/disable", disable_person, _PEOPLE_NEEDS),
+    PageRoute("POST", f"{_PERSON_PATH}/enable", enable_person, _PEOPLE_NEEDS),
+    PageRoute("POST", f"{_PERSON_PATH}/sessions", end_person_sessions, _PEOPLE_NEEDS),
+)
+
+
+AUDIT_PATH: Final = "/administration/audit"
+_RECORDS_ON_PAGE = 50
+# Records that are folded into the rows of a page.
+_FOLDED = 250
+_AUDIT_FILTERS = ("actor", "action", "object", "outcome", "from", "to")
+_OUTCOMES = [("", "Any"), ("done", "Done"), ("refused", "Refused")]
+# Actions whose objects are references of entities: of one kind they are equal.
+_OF_ENTITIES = frozenset({"entity", "facts"})
+
+
+class AuditRow(NamedTuple):
+    """A row of the audit for display; `path` is the page of its object, if any.
+
+    It stands for `number` equal records, the `oldest` last; `unfolded` leads to all of them.
+    """
+
+    record: Record
+    title: str
+    object: str
+    path: str | None
+    detail: dict[str, Any]
+    number: int
+    oldest: Record
+    unfolded: str
+
+
+class FoldedRecords(NamedTuple):
+    """Equal records in a row, newest first; with several objects, `kind` is that of all of them."""
+
+    records: list[Record]
+    kind: str | None
+
+    @property
+    def newest(self) -> Record:
+        return self.records[0]
+
+    @property
+    def oldest(self) -> Record:
+        return self.records[-1]
+
+    @property
+    def things(self) -> int:
+        """The number of different objects."""
+        return len({record.object for record in self.records})
+
+
+async def show_audit(visit: PageContext) -> Reply:
+    """Page of actions and refusals, newest first, those that are equal in one row."""
+    given = {name: visit.query(name)[:LONGEST] for name in _AUDIT_FILTERS}
+    is_folded = visit.query("fold") != "no"
+    try:
+        found, more = await _list_folded_records(visit, given, is_folded)
+        problem, status = "", 200
+    except InputError as error:
+        found, more, problem, status = [], False, error.message, error.status
+    except UnavailableError as error:
+        found, more, status = [], False, error.status
+        problem = f"{error.message} Choose a shorter time, an actor or an object."
+    asked = {name: value for name, value in given.items() if value}
+    shown = asked if is_folded else {**asked, "fold": "no"}
+    return visit.page(
+        "audit.html",
+        status,
+        rows=_make_audit_rows(visit, found, asked),
+        first=_make_audit_address(shown) if visit.query("before") else None,
+        more=_make_audit_address({**shown, "before": json_lines.cursor(found[-1].oldest)})
+        if more
+        else None,
+        export=_make_audit_address(asked, f"{AUDIT_PATH}/export") if found else None,
+        folding=_make_audit_address(asked) if not is_folded else None,
+        given=given,
+        filtered=bool(asked),
+        actions=[("", "Any"), *ACTIONS.items()],
+        outcomes=_OUTCOMES,
+        problem=problem,
+    )
+
+
+async def download_audit(visit: PageContext) -> Reply:
+    """Download of the same as JSON lines, oldest first."""
+    wanted = _make_audit_filter({name: visit.query(name)[:LONGEST] for name in _AUDIT_FILTERS})
+    await visit.state.refusals.write()
+    lines = json_lines.lines(visit.state.database, **wanted)
+    headers = {"content-disposition": 'attachment; filename="audit.jsonl"'}
+    return Reply(await begin_pieces(lines), headers=headers, content_type=b"application/x-ndjson")
+
+
+async def _list_folded_records(
+    visit: PageContext, given: dict[str, str], is_folded: bool
+) -> tuple[list[FoldedRecords], bool]:
+    """The records of a page, and true if there are more."""
+    wanted, after = _make_audit_filter(given), _convert_audit_cursor(visit.query("before"))
+    # What this process refused is there at once.
+    await visit.state.refusals.write()
+    limit = _FOLDED if is_folded else _RECORDS_ON_PAGE
+    records, more = await trail.page(visit.state.database, **wanted, after=after, limit=limit)
+    found = _fold_records(records) if is_folded else _list_alone(records)
+    return found[:_RECORDS_ON_PAGE], more or len(found) > _RECORDS_ON_PAGE
+
+
+def _make_audit_filter(given: dict[str, str]) -> dict[str, Any]:
+    """Conditions of the filters; raises InputError for an invalid day."""
+    until = _convert_day(given["to"])
+    return {
+        "actor": _find_actor(given["actor"]),
+        "action": given["action"] or None,
+        "object": given["object"] or None,
+        "outcome": given["outcome"] or None,
+        "since": _convert_day(given["from"]),
+        "until": None if until is None else until + DAY - 1,
+    }
+
+
+def _find_actor(text: str) -> str | None:
+    """Reference of the actor in the text; a name alone is a person's."""
+    if not text or ":" in text or text == COMMAND_LINE:
+        return text or None
+    try:
+        return users.make_user_ref(text)
+    except InputError:
+        return text
+
+
+def _convert_day(text: str) -> int | None:
+    """Start of a day in milliseconds; raises InputError for an invalid one."""
+    if not text:
+        return None
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        raise InputError("A date is written as 2026-01-31.") from None
+    return int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()) * SECOND
+
+
+def _convert_audit_cursor(text: str) -> AuditPosition | None:
+    if not text:
+        return None
+    if not re.fullmatch(json_lines.CURSOR, text):
+        raise InputError("There is no such page of the audit.")
+    return json_lines.place(text)
+
+
+def _make_audit_address(query: dict[str, str], path: str = AUDIT_PATH) -> str:
+    return f"{path}?{urlencode(query)}" if query else path
+
+
+def _make_audit_rows(
+    visit: PageContext, found: Sequence[FoldedRecords], asked: dict[str, str]
+) -> list[AuditRow]:
+    rows, before = [], visit.query("before")
+    for each in found:
+        place = {"before": before} if before else {}
+        unfolded = _make_audit_address({**asked, "fold": "no", **place})
+        rows.append(_make_audit_row(visit, each, unfolded))
+        before = json_lines.cursor(each.oldest)
+    return rows
+
+
+def _make_audit_row(visit: PageContext, found: FoldedRecords, unfolded: str) -> AuditRow:
+    record = found.newest
+    title = ACTIONS.get(record.action, record.action)
+    detail: dict[str, Any] = msgspec.json.decode(record.detail)
+    more = {
+        "action": record.action,
+        "object": record.object,
+        "status": record.status or None,
+        "token": record.token or None,
+        "grant": record.grant or None,
+    }
+    # What was recorded of it stands last: none of its names hides one of these.
+    shown: dict[str, Any] = {name: value for name, value in more.items() if value is not None}
+    shown = {**shown, **({"detail": detail} if detail else {})}
+    several = found.kind and f"{found.things} of kind {found.kind}"
+    return AuditRow(
+        record,
+        title,
+        several or _name_audit_object(record, detail),
+        None if several else _find_object_path(visit, record),
+        shown,
+        len(found.records),
+        found.oldest,
+        unfolded,
+    )
+
+
+def _name_audit_object(record: Record, detail: dict[str, Any]) -> str:
+    """Display name of the object; for a token its name, because nobody knows its id."""
+    if record.action.startswith("token."):
+        return str(detail.get("name", record.object))
+    return formats.short_ref(record.object)
+
+
+def _find_object_path(visit: PageContext, record: Record) -> str | None:
+    """Page of the object; None if there is none, or none any more."""
+    subject, _, verb = record.action.partition(".")
+    name = record.object
+    if verb == "delete" or not name:
+        return None
+    if subject == "set":
+        return f"/sets/{formats.segment(name)}"
+    if subject == "entity":
+        return formats.entity_path(name)
+    if subject in {"data-source", "facts"}:
+        return f"/data-sources/{formats.segment(name)}"
+    if visit.may(TOKEN_MANAGE) and name.startswith("user:default/"):
+        return f"/administration/people/{formats.segment(formats.name_of(name))}"
+    return None
+
+
+def _fold_records(records: Iterable[Record]) -> list[FoldedRecords]:
+    """Fold records by the same person, in the same way, of the same action on the same thing."""
+    return [_fold_equal(list(same)) for _, same in groupby(records, _make_fold_key)]
+
+
+def _list_alone(records: Iterable[Record]) -> list[FoldedRecords]:
+    """Each record by itself."""
+    return [FoldedRecords([record], None) for record in records]
+
+
+def _fold_equal(records: list[Record]) -> FoldedRecords:
+    has_several = any(record.object != records[0].object for record in records)
+    return FoldedRecords(records, _get_fold_object(records[0]) if has_several else None)
+
+
+def _make_fold_key(record: Record) -> tuple[str, ...]:
+    who = (record.actor, record.address, record.token, record.grant)
+    return (*who, record.action, record.outcome, _get_fold_object(record))
+
+
+def _get_fold_object(record: Record) -> str:
+    """The kind of an entity, or the object itself."""
+    kind, colon, _ = record.object.partition(":")
+    is_entity = record.action.partition(".")[0] in _OF_ENTITIES and colon
+    return kind if is_entity else record.object
+
+
+AUDIT: Sequence[PageRoute] = (
+    PageRoute("GET", AUDIT_PATH, show_audit, (AUDIT_READ,)),
+    PageRoute("GET", f"{AUDIT_PATH}/export", download_audit, (AUDIT_READ,)),
+)
+
+
+STATUS_PATH: Final = "/status"
+
+
+async def show_status(visit: PageContext) -> Reply:
+    """Page of the status, each part as far as it can be read."""
+    state = visit.state
+    observed = Observed(state.database, state.metrics, state.clock, state.settings)
+    parts = await service_status.read_status(observed)
+    return visit.page("status.html", found=parts)
+
+
+STATUS: Sequence[PageRoute] = (PageRoute("GET", STATUS_PATH, show_status, (OPERATIONS_MANAGE,)),)

@@ -1,0 +1,812 @@
+"""Checks: their list, the page of each with its rule, results and past, and exemptions."""
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import partial
+from itertools import dropwhile
+from typing import Any, Final, NamedTuple
+
+from factbook.auth.permissions import (
+    CATALOG_READ,
+    CHECK_READ,
+    CHECK_WRITE,
+    EXEMPTION_REQUEST,
+    SOURCE_READ,
+)
+from factbook.catalog import people_trust
+from factbook.catalog import ref as refs
+from factbook.catalog.store import related_entities, stored_entities
+from factbook.checks import state
+from factbook.checks.definitions import (
+    definition_versions,
+    definition_writes,
+    exemption_store,
+    scorecard,
+)
+from factbook.checks.definitions.definition_versions import (
+    StagedDefinition,
+    StoredCheck,
+    StoredScorecard,
+    check_store,
+    scorecard_store,
+)
+from factbook.checks.definitions.definition_writes import ExemptionCaller
+from factbook.checks.definitions.exemption_store import (
+    EXEMPTION_STATES,
+    Decision,
+    Exemption,
+    ExemptionActor,
+    ExemptionFilter,
+)
+from factbook.checks.definitions.scorecard import Scorecard
+from factbook.checks.results import result_queries, state_store
+from factbook.checks.results.grader import GroupHierarchy
+from factbook.checks.results.result_queries import CheckedRow, ExplainedRow, ResultFilter
+from factbook.checks.results.state_store import StateCounts
+from factbook.checks.rules import language
+from factbook.checks.rules.check_definition import Check, parse_stored_check
+from factbook.checks.rules.language import CHECKS, ENTITY
+from factbook.checks.rules.rule_evaluation import Evidence, Explanation
+from factbook.checks.state import UNKNOWN
+from factbook.clock import DAY, iso
+from factbook.datasources.custom import yaml_text
+from factbook.datasources.fact_columns import NO_VALUE
+from factbook.errors import FactbookError, InputError, NotFoundError
+from factbook.http import csv_lines
+from factbook.http.requests import Reply
+from factbook.schemas import patterns
+from factbook.web import shares
+from factbook.web.charts import Point, line_chart
+from factbook.web.shares import ResultFigures, make_filter_address
+from factbook.web.site import fact_display, formats
+from factbook.web.site.endpoint import PageRoute
+from factbook.web.site.formats import segment
+from factbook.web.site.page_context import PageContext
+
+
+async def may_write_definition(visit: PageContext, stored: StagedDefinition, needed: str) -> bool:
+    """True if the person has the permission, or groups of the person own it."""
+    if not visit.may_own(needed):
+        return visit.may(needed)
+    found = definition_writes.list_staged_owners(stored)
+    groups = await people_trust.read_groups(
+        visit.state.database, visit.person.ref, visit.state.trust
+    )
+    return bool(found) and found <= groups
+
+
+def may_create_definition(visit: PageContext, needed: str) -> bool:
+    """True if the person has the permission, or may define some for the own groups."""
+    return visit.may(needed) or visit.may_own(needed)
+
+
+STATE_CHOICES: Final = [
+    ("", "Any"),
+    *((word, word.replace("-", " ").capitalize()) for word in state.WORDS),
+]
+_LARGEST_PAGE: Final = 10_000
+
+
+def get_definition_id(visit: PageContext, noun: str) -> str:
+    """The id in the address; raises NotFoundError for what no check or scorecard is called."""
+    text = visit.request.parameter("id")
+    if not re.fullmatch(patterns.SOURCE_ID, text):
+        raise NotFoundError(f"There is no {noun} of this name.")
+    return text
+
+
+def find_chosen_team(visit: PageContext) -> str | None:
+    """The team that is asked for; raises InputError for what is no reference."""
+    text = visit.query("team")
+    return refs.canonicalize_ref(text, kind="group") if text else None
+
+
+async def list_chosen_owners(visit: PageContext) -> Sequence[str]:
+    """The owners that are asked for: one, or a team with all groups below it; all if empty.
+
+    Raises InputError for what is no reference.
+    """
+    group, owner = find_chosen_team(visit), visit.query("owner")
+    if group is not None:
+        tree = GroupHierarchy(await related_entities.read_group_parents(visit.state.database))
+        return sorted(tree.within(group))
+    if owner == NO_VALUE:
+        return [""]
+    return [refs.canonicalize_ref(owner, kind="group")] if owner else []
+
+
+def get_chosen_state(visit: PageContext) -> str | None:
+    """The state that is asked for; raises InputError for another word."""
+    word = visit.query("state") or None
+    if word is not None and word not in state.WORDS:
+        raise InputError(f"A result is {', '.join(state.WORDS)}.")
+    return word
+
+
+def get_first_entity(visit: PageContext) -> int:
+    """The id of the entity that a page begins after; raises InputError."""
+    return _convert_page_number(visit.query("after"), 2**53, 0)
+
+
+def get_page_number(visit: PageContext) -> int:
+    """The number of a page of a list, from 1; raises InputError."""
+    return max(1, _convert_page_number(visit.query("page"), _LARGEST_PAGE, 1))
+
+
+def _convert_page_number(text: str, most: int, default: int) -> int:
+    if not text:
+        return default
+    is_number = text.isascii() and text.isdigit() and len(text) <= len(str(most))
+    if not is_number or int(text) > most:
+        raise InputError("The address of this page is incomplete.")
+    return int(text)
+
+
+CHECKS_PATH: Final = "/checks"
+_CHECKS_ON_PAGE: Final = 50
+_CHECK_FILTERS: Final = (
+    ("", "All"),
+    ("failing", "Failing somewhere"),
+    ("unknown", "Unknown somewhere"),
+    ("draft", "With a draft"),
+)
+
+
+class CheckLine(NamedTuple):
+    """A check of the list; `check` is None of one that this release cannot read."""
+
+    stored: StoredCheck
+    check: Check | None
+    sentence: str
+    figures: ResultFigures
+
+
+async def list_checks(visit: PageContext) -> Reply:
+    """Page of the checks."""
+    database = visit.state.database
+    counts = await state_store.count_totals(database)
+    stored = await check_store.everything(database)
+    query, shown = visit.query("q"), visit.query("show")
+    found = [
+        one
+        for one in stored
+        if _is_check_named(one, query.casefold())
+        and _matches_check_filter(one, counts.get(one.id), shown)
+    ]
+    found.sort(key=lambda one: (-counts.get(one.id, StateCounts()).failing, one.id))
+    number = get_page_number(visit)
+    address = make_filter_address(visit, CHECKS_PATH, ("q", "show"))
+    page = found[(number - 1) * _CHECKS_ON_PAGE : number * _CHECKS_ON_PAGE]
+    return visit.page(
+        "checks.html",
+        rows=[_make_check_line(one, counts.get(one.id, StateCounts())) for one in page],
+        number=len(stored),
+        age=await result_queries.read_age_of_checks(database, [one.id for one in page], visit.now),
+        found=len(found),
+        query=query,
+        show=shown if shown in dict(_CHECK_FILTERS) else "",
+        choices=_CHECK_FILTERS,
+        before=address.to(page=str(number - 1)) if number > 1 else None,
+        after=address.to(page=str(number + 1)) if number * _CHECKS_ON_PAGE < len(found) else None,
+        may_write=may_create_definition(visit, CHECK_WRITE),
+    )
+
+
+def read_current_check(stored: StoredCheck) -> Check | None:
+    """The check in effect, or what comes closest; None if this release cannot read it."""
+    try:
+        return parse_stored_check(stored.current)
+    except FactbookError:
+        return None
+
+
+def read_current_scorecard(stored: StoredScorecard) -> Scorecard | None:
+    """The scorecard in effect, or what comes closest; None if this release cannot read it."""
+    try:
+        return scorecard.parse_scorecard(stored.current)
+    except FactbookError:
+        return None
+
+
+def _make_check_line(stored: StoredCheck, counts: StateCounts) -> CheckLine:
+    check = read_current_check(stored)
+    words = language.describe_rule(check.rule) if check else ""
+    return CheckLine(stored, check, words, ResultFigures(counts))
+
+
+def _is_check_named(stored: StoredCheck, text: str) -> bool:
+    names = (stored.id, stored.title, str(stored.current.get("owner", "")))
+    return any(text in name.casefold() for name in names)
+
+
+def _matches_check_filter(stored: StoredCheck, counts: StateCounts | None, shown: str) -> bool:
+    match shown:
+        case "failing":
+            return counts is not None and counts.failing > 0
+        case "unknown":
+            return counts is not None and counts.undecided > 0
+        case "draft":
+            return stored.draft is not None
+    return True
+
+
+CHECK_LIST: Sequence[PageRoute] = (
+    PageRoute("GET", CHECKS_PATH, list_checks, (CATALOG_READ, CHECK_READ)),
+)
+
+
+_LONGEST: Final = 120
+_MOST_SEEN: Final = 6
+
+
+class SeenValue(NamedTuple):
+    """The words of what a comparison saw, and the value with its time, or why there is none."""
+
+    words: str
+    word: str
+    path: str | None
+    value: str | None
+    at: int | None
+    reason: str | None
+    stale: bool
+
+
+class ResultRow(NamedTuple):
+    """An entity with its result; `fix` is an address for a link, if it is one."""
+
+    ref: str
+    title: str
+    owner: str
+    word: str
+    since: int | None
+    message: str | None
+    fix: str | None
+    instructions: str | None
+    seen: list[SeenValue]
+    more: int
+    exempt: str | None
+
+
+async def list_result_rows(
+    visit: PageContext, check: Check, wanted: ResultFilter, limit: int, number: int | None
+) -> tuple[list[ResultRow], str | None]:
+    """Up to `limit` results by reference, and the reference that the next page begins after.
+
+    `number` is that of all of them, if it is counted.
+    """
+    after = visit.query("cursor")
+    if "\0" in after:
+        raise InputError("The address of this page is incomplete.")
+    asked = (visit.state.database, check.id, wanted, limit + 1, after)
+    if number is None:
+        found = await result_queries.list_check_rows(*asked)
+    else:
+        found = await result_queries.count_check_rows(*asked, number)
+    rows = await explain_result_rows(visit, check, found[:limit])
+    return rows, found[limit - 1].ref if len(found) > limit else None
+
+
+async def list_entity_results(visit: PageContext, check: Check, entity: str) -> list[ResultRow]:
+    """The result of one entity; raises InputError for what is no reference."""
+    ref = str(refs.parse_ref(entity))
+    found = await result_queries.read_entity_results(
+        visit.state.database, ref, visit.now, only=[check.id], explained=()
+    )
+    if found is None or not found.results:
+        return []
+    [result] = found.results
+    row = CheckedRow(found.ref, found.entity_id, found.owner, result.state)
+    return await explain_result_rows(visit, check, [row])
+
+
+async def explain_result_rows(
+    visit: PageContext, check: Check, found: Sequence[CheckedRow]
+) -> list[ResultRow]:
+    """The rows with what each rests on, if the person may read values of facts."""
+    database, person, reads = visit.state.database, visit.person.ref, visit.may(SOURCE_READ)
+    explained = await result_queries.explain_rows(database, check, found, visit.now)
+    groups = await people_trust.read_groups(database, person, visit.state.trust)
+    actor = ExemptionActor(person, groups, may_request=visit.may(EXEMPTION_REQUEST))
+    return [_make_result_row(check, one, actor, reads=reads) for one in explained]
+
+
+def _make_result_row(
+    check: Check, one: ExplainedRow, actor: ExemptionActor, *, reads: bool
+) -> ResultRow:
+    word, told = state.name_state(one.row.state), one.explanation if reads else None
+    asks = None
+    if word in {"fail", "unknown"} and exemption_store.may_request_exemption(
+        actor, [one.row.owner]
+    ):
+        asks = f"/exemptions/-/new?check={segment(check.id)}&entity={segment(one.row.ref)}"
+    seen = [_make_seen_value(each, one.row.ref) for each in _list_open_evidence(told)]
+    return ResultRow(
+        one.row.ref,
+        one.title or formats.short_ref(one.row.ref),
+        one.row.owner,
+        word,
+        one.since,
+        told.message if told else None,
+        _make_fix_link(told.fix_link) if told else None,
+        told.fix_instructions if told else None,
+        seen[:_MOST_SEEN],
+        max(0, len(seen) - _MOST_SEEN),
+        asks,
+    )
+
+
+def _list_open_evidence(told: Explanation | None) -> list[Evidence]:
+    """The comparisons that a result rests on; of one that does not pass, those that do not."""
+    if told is None:
+        return []
+    if told.state == state.PASS:
+        return told.because
+    return [one for one in told.because if one.state != state.PASS] or told.because
+
+
+def _make_seen_value(one: Evidence, ref: str) -> SeenValue:
+    leaf = one.leaf
+    path = None
+    if leaf.fact.source == CHECKS:
+        path = shares.make_check_path(leaf.fact.fact, entity=ref)
+    elif leaf.fact.source != ENTITY:
+        place = f"{segment(leaf.fact.source)}/{segment(leaf.fact.fact)}"
+        path = f"{formats.entity_path(ref)}/facts/{place}"
+    return SeenValue(
+        language.describe_rule(leaf).removesuffix("."),
+        state.name_state(one.state),
+        path,
+        None if one.value is None else _cut_value(one.value),
+        one.collected_at,
+        one.reason and fact_display.explain_check_reason(one.reason).short,
+        one.stale,
+    )
+
+
+def _cut_value(value: Any) -> str:
+    text = formats.word_of(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def _make_fix_link(link: str | None) -> str | None:
+    """The address of a fix if a page may link it: of the web, or of a mail."""
+    if link is not None and link.lower().startswith("mailto:"):
+        return link
+    return formats.external(link)
+
+
+CHECK_NOUN: Final = "check"
+_RESULTS_ON_PAGE: Final = 25
+_CHART_DAYS: Final = 90
+_CHANGES: Final = 10
+_VERSIONS: Final = 10
+_RESULT_FILTERS: Final = ("owner", "team", "state", "entity")
+
+
+class ChangedResult(NamedTuple):
+    """A change of a result; `ref` is None of an entity that is gone."""
+
+    ref: str | None
+    at: int
+    before: str
+    after: str
+
+
+class CheckUse(NamedTuple):
+    """A scorecard with a check, and the title of its level, '' without one."""
+
+    id: str
+    title: str
+    level: str
+
+
+async def show_check(visit: PageContext) -> Reply:
+    """Page of a check."""
+    stored, check = await find_opened_check(visit)
+    database, owners = visit.state.database, await list_chosen_owners(visit)
+    counts = await _count_check_states(visit, check.id, owners)
+    address = make_filter_address(
+        visit, shares.make_check_path(check.id), (*_RESULT_FILTERS, "cursor")
+    )
+    word = get_chosen_state(visit) or _choose_first_state(counts)
+    rows, more = await _list_check_rows(visit, check, word, owners, counts)
+    query = {name: address.query[name] for name in ("owner", "team") if name in address.query}
+    return visit.page(
+        "check.html",
+        stored=stored,
+        check=check,
+        newest=stored.newest,
+        sentence=language.describe_rule(check.rule),
+        when=language.describe_rule(check.applicable_when) if check.applicable_when else None,
+        about=_write_applies_to(stored),
+        on_unknown=None if check.on_unknown == UNKNOWN else state.name_state(check.on_unknown),
+        figures=ResultFigures(counts),
+        states=shares.make_state_shares(check.id, counts, **query),
+        word=word,
+        age=await result_queries.read_age_of_checks(database, [check.id], visit.now),
+        rows=rows,
+        address=address,
+        chosen=[(name, address.query[name]) for name in _RESULT_FILTERS if name in address.query],
+        first=address.to() if "cursor" in address.query else None,
+        more=address.to(cursor=more) if more else None,
+        export=address._replace(path=f"{shares.make_check_path(check.id)}/export").to(entity=None),
+        is_part=bool(owners),
+        chart=await _draw_failing_chart(visit, stored),
+        changes=await _list_changed_results(visit, check.id),
+        versions=(await check_store.versions(database, check.id))[:_VERSIONS],
+        uses=await _list_check_uses(visit, check.id),
+        may_write=await may_write_definition(visit, stored, CHECK_WRITE),
+    )
+
+
+async def download_check_results(visit: PageContext) -> Reply:
+    """The results of a check as CSV."""
+    _, check = await find_opened_check(visit)
+    word = get_chosen_state(visit)
+    wanted = ResultFilter([word] if word else [], await list_chosen_owners(visit))
+
+    async def lines() -> Any:
+        yield csv_lines.line(("entity", "owner", "state", "stale")).encode()
+        async for found in result_queries.read_result_pages(
+            visit.state.database, [check.id], wanted
+        ):
+            rows = (
+                (row.ref, row.owner, state.name_state(row.state), csv_lines.plain_cell(row.stale))
+                for _, row in found
+            )
+            yield "".join(map(csv_lines.line, rows)).encode()
+
+    headers = csv_lines.attachment(check.id)
+    return Reply(lines(), headers=headers, content_type=csv_lines.CONTENT_TYPE)
+
+
+async def find_opened_check(visit: PageContext) -> tuple[StoredCheck, Check]:
+    """The check in the address; raises NotFoundError, also if this release cannot read it."""
+    id_ = get_definition_id(visit, CHECK_NOUN)
+    stored = await check_store.existing(visit.state.database, id_)
+    check = read_current_check(stored)
+    if check is None:
+        raise NotFoundError(f"The check {id_} was made by another release, which reads it.")
+    return stored, check
+
+
+async def _count_check_states(
+    visit: PageContext, check_id: str, owners: Sequence[str]
+) -> StateCounts:
+    found = await state_store.count_by_owner(visit.state.database, check_id)
+    chosen = [found.get(one, StateCounts()) for one in owners] if owners else found.values()
+    total = StateCounts()
+    for one in chosen:
+        total = total.plus(one)
+    return total
+
+
+def _choose_first_state(counts: StateCounts) -> str:
+    """The state whose entities are shown first: what is wrong before what is not."""
+    for word, count in (("fail", counts.failing), ("unknown", counts.undecided)):
+        if count:
+            return word
+    return "pass"
+
+
+async def _list_check_rows(
+    visit: PageContext, check: Check, word: str, owners: Sequence[str], counts: StateCounts
+) -> tuple[list[ResultRow], str | None]:
+    if entity := visit.query("entity"):
+        return await list_entity_results(visit, check, entity), None
+    # Entities that a check is not about are not counted.
+    counted = dict(zip(shares.STATE_KINDS, counts, strict=True))
+    number = None if word == "not-applicable" else counted[word]
+    if number == 0:
+        return [], None
+    return await list_result_rows(
+        visit, check, ResultFilter([word], owners), _RESULTS_ON_PAGE, number
+    )
+
+
+def _write_applies_to(stored: StoredCheck) -> str | None:
+    found = stored.current.get("appliesTo")
+    return yaml_text.write_yaml({"appliesTo": found}) if found else None
+
+
+async def _draw_failing_chart(visit: PageContext, stored: StoredCheck) -> Any:
+    """Entities that fail, day by day."""
+    if stored.slot is None:
+        return None
+    now = visit.now
+    first, today = now // DAY - _CHART_DAYS, now // DAY
+    found = await state_store.read_day_totals(visit.state.database, stored.id, first, today - 1)
+    totals = await state_store.count_totals(visit.state.database)
+    # Before the first of them nothing was counted.
+    kept = list(dropwhile(lambda one: not any(one.counts), found))
+    points: list[Point] = [(one.day * DAY, one.counts.failing) for one in kept]
+    current = totals.get(stored.id, StateCounts())
+    points.append((now, current.failing))
+    counted = [(one.day * DAY, one.counts) for one in kept] + [(now, current)]
+    notes = {at: f"of {sum(one) - one.inapplicable:,}" for at, one in counted}
+    return line_chart(
+        points,
+        title="Failing entities",
+        unit="",
+        start=first * DAY,
+        end=now,
+        notes=notes,
+        ident="failing",
+    )
+
+
+async def _list_changed_results(visit: PageContext, check_id: str) -> list[ChangedResult]:
+    found = await state_store.list_latest_changes(visit.state.database, check_id, _CHANGES)
+    names = await stored_entities.read_refs_of_ids(
+        visit.state.database, {one.entity_id for one in found}
+    )
+    return [
+        ChangedResult(
+            names.get(one.entity_id),
+            one.at,
+            state.name_state(one.before),
+            state.name_state(one.after),
+        )
+        for one in found
+    ]
+
+
+async def _list_check_uses(visit: PageContext, check_id: str) -> list[CheckUse]:
+    found = []
+    for stored in await scorecard_store.everything(visit.state.database):
+        card = read_current_scorecard(stored)
+        entries = card.entries if card else ()
+        for entry in entries:
+            if card and entry.check == check_id:
+                titles: Mapping[str, str] = dict(card.levels)
+                found.append(CheckUse(card.id, card.title, titles.get(entry.level or "", "")))
+    return found
+
+
+_NEEDS: Final = (CATALOG_READ, CHECK_READ)
+
+CHECK_PAGE: Sequence[PageRoute] = (
+    PageRoute("GET", "/checks/{id}", show_check, _NEEDS),
+    PageRoute("GET", "/checks/{id}/export", download_check_results, _NEEDS),
+)
+
+
+EXEMPTIONS_PATH: Final = "/exemptions"
+_NEW_EXEMPTION_PATH: Final = f"{EXEMPTIONS_PATH}/-/new"
+_EXEMPTIONS_ON_PAGE: Final = 25
+_USUAL_EXEMPTION_DAYS: Final = 90
+_EXEMPTION_FIELDS: Final = ("check", "scorecard", "entity", "reason", "link", "until")
+_DECISIONS: Final[Mapping[str, tuple[Decision, ...]]] = {
+    "requested": ("approve", "deny"),
+    "approved": ("revoke",),
+}
+_DECISION_WORDS: Final = {"approve": "approved", "deny": "denied", "revoke": "revoked"}
+
+
+class _Definitions(NamedTuple):
+    """All checks and scorecards by their ids."""
+
+    checks: Mapping[str, StoredCheck]
+    scorecards: Mapping[str, StoredScorecard]
+
+
+class ExemptionRow(NamedTuple):
+    """An exemption with the page of what it is from, and what the person may decide on it."""
+
+    exemption: Exemption
+    subject: str
+    path: str
+    holds: bool
+    link: str | None
+    decisions: Sequence[Decision]
+    is_own: bool
+
+
+async def show_exemptions(visit: PageContext) -> Reply:
+    """Page of the exemptions in one state, newest first."""
+    state = visit.query("state") or EXEMPTION_STATES[0]
+    if state not in EXEMPTION_STATES:
+        raise InputError(f"An exemption is {', '.join(EXEMPTION_STATES)}.")
+    wanted = ExemptionFilter(state)
+    after = _split_exemption_cursor(visit.query("cursor"))
+    found = await exemption_store.list_exemptions(
+        visit.state.database, wanted, _EXEMPTIONS_ON_PAGE + 1, after
+    )
+    page = found[:_EXEMPTIONS_ON_PAGE]
+    people = [one.requested_by for one in page] + [one.decided_by or "" for one in page]
+    path = f"{EXEMPTIONS_PATH}?state={state}"
+    more = (
+        f"{path}&cursor={page[-1].requested_at}-{page[-1].id}"
+        if len(found) > _EXEMPTIONS_ON_PAGE
+        else None
+    )
+    person, trust = visit.person.ref, visit.state.trust
+    groups = await people_trust.read_groups(visit.state.database, person, trust)
+    return visit.page(
+        "exemptions.html",
+        may_ask=visit.may(EXEMPTION_REQUEST) or bool(groups),
+        state=state,
+        states=EXEMPTION_STATES,
+        rows=await _list_exemption_rows(visit, page, groups),
+        known=await visit.known(people),
+        first=path if after else None,
+        more=more,
+    )
+
+
+async def begin_exemption(visit: PageContext) -> Reply:
+    """Form to ask for an exemption."""
+    given = {name: visit.query(name) for name in _EXEMPTION_FIELDS}
+    days = min(_USUAL_EXEMPTION_DAYS, visit.state.settings.exemption_days)
+    # The day is part of it.
+    given["until"] = iso(visit.now + (days - 1) * DAY)[:10]
+    return _show_exemption_form(visit, given, [])
+
+
+async def ask_for_exemption(visit: PageContext) -> Reply:
+    """Ask for an exemption."""
+    given, now = {name: visit.sent.one(name) for name in _EXEMPTION_FIELDS}, visit.now
+    write = visit.writing(definition_writes.audit_exemption("exemption.request"))
+    try:
+        wanted = exemption_store.parse_exemption_request(
+            {name: text for name, text in given.items() if text}, now
+        )
+        caller = _make_exemption_caller(visit)
+        usual = visit.state.settings.exemption_days
+        await write(
+            partial(
+                definition_writes.request_exemption,
+                wanted=wanted,
+                caller=caller,
+                now=now,
+                usual_days=usual,
+            )
+        )
+    except FactbookError as error:
+        if error.status >= 500:
+            raise
+        return _show_exemption_form(visit, given, error.problem_list, error.status)
+    return visit.redirect(
+        EXEMPTIONS_PATH, "The exemption is asked for. It holds once it is approved."
+    )
+
+
+async def _submit_decision(visit: PageContext, decision: Decision) -> Reply:
+    work = partial(
+        definition_writes.decide_exemption,
+        exemption_id=_get_exemption_id(visit),
+        decision=decision,
+        caller=_make_exemption_caller(visit),
+        now=visit.now,
+        comment=visit.sent.one("comment") or None,
+        own=visit.state.settings.exemption_self_approval,
+        usual_days=visit.state.settings.exemption_days,
+    )
+    done = await visit.writing(definition_writes.audit_exemption(f"exemption.{decision}"))(work)
+    entity = formats.short_ref(done.entity)
+    return visit.redirect(
+        EXEMPTIONS_PATH, f"The exemption of {entity} is {_DECISION_WORDS[decision]}."
+    )
+
+
+async def submit_approval(visit: PageContext) -> Reply:
+    """Approve a request."""
+    return await _submit_decision(visit, "approve")
+
+
+async def submit_denial(visit: PageContext) -> Reply:
+    """Deny a request."""
+    return await _submit_decision(visit, "deny")
+
+
+async def submit_revocation(visit: PageContext) -> Reply:
+    """Revoke an exemption; the check counts again at once."""
+    return await _submit_decision(visit, "revoke")
+
+
+def _show_exemption_form(
+    visit: PageContext,
+    given: Mapping[str, str],
+    problems: Sequence[Mapping[str, str]],
+    status: int = 200,
+) -> Reply:
+    fields = {
+        one["path"]: one["message"]
+        for one in reversed(problems)
+        if one["path"] in _EXEMPTION_FIELDS
+    }
+    return visit.page(
+        "exemption-new.html",
+        status,
+        given=given,
+        problems=[one for one in problems if one["path"] not in fields],
+        wrong={name: fields.get(name, "") for name in _EXEMPTION_FIELDS},
+    )
+
+
+async def _list_exemption_rows(
+    visit: PageContext, found: Sequence[Exemption], groups: frozenset[str]
+) -> list[ExemptionRow]:
+    database = visit.state.database
+    definitions = _Definitions(
+        {one.id: one for one in await check_store.everything(database)},
+        {one.id: one for one in await scorecard_store.everything(database)},
+    )
+    return [_make_exemption_row(visit, one, definitions, groups) for one in found]
+
+
+def _make_exemption_row(
+    visit: PageContext, one: Exemption, definitions: _Definitions, groups: frozenset[str]
+) -> ExemptionRow:
+    of_check = one.check is not None
+    decisions = _DECISIONS.get(one.state, ())
+    is_own = one.requested_by == visit.person.ref and one.state == "requested"
+    is_own = is_own and not visit.state.settings.exemption_self_approval
+    if not _may_decide(visit, one, definitions, groups):
+        decisions = ()
+    elif is_own:
+        decisions = tuple(each for each in decisions if each != "approve")
+    subject = one.check or one.scorecard or ""
+    path = shares.make_check_path(subject, entity=one.entity) if of_check else ""
+    return ExemptionRow(
+        one,
+        subject,
+        path or shares.make_scorecard_path(subject),
+        one.holds(visit.now),
+        formats.external(one.link),
+        decisions,
+        is_own,
+    )
+
+
+def _may_decide(
+    visit: PageContext, one: Exemption, definitions: _Definitions, groups: frozenset[str]
+) -> bool:
+    subject: StagedDefinition | None
+    cards = list(definitions.scorecards.values())
+    if one.check is not None:
+        subject = definitions.checks.get(one.check)
+        named = set(definition_versions.list_naming(cards, [one.check]))
+        cards = [card for card in cards if card.id in named]
+    else:
+        subject = definitions.scorecards.get(one.scorecard or "")
+        cards = [card for card in cards if card is subject]
+    if subject is None:
+        return False
+    try:
+        rules = definition_writes.list_counting_rules(subject, cards)
+    except FactbookError:  # of another release, which this one cannot read
+        return False
+    actor = definition_writes.make_exemption_actor(_make_exemption_caller(visit), groups, subject)
+    return exemption_store.may_decide_exemption(actor, rules)
+
+
+def _make_exemption_caller(visit: PageContext) -> ExemptionCaller:
+    return ExemptionCaller(visit.person.ref, visit.person.permissions, visit.state.trust)
+
+
+def _get_exemption_id(visit: PageContext) -> str:
+    text = visit.request.parameter("id")
+    if not (text.isascii() and text.isalnum()):
+        raise NotFoundError("There is no such exemption.")
+    return text
+
+
+def _split_exemption_cursor(text: str) -> tuple[int, str] | None:
+    if not text:
+        return None
+    at, _, id_ = text.partition("-")
+    if not (at.isascii() and at.isdigit() and len(at) < 16 and id_.isascii() and id_.isalnum()):
+        raise InputError("The address of this page is incomplete.")
+    return int(at), id_
+
+
+# Groups that scorecards name decide without the permission: each is judged by what it decides on.
+EXEMPTIONS: Sequence[PageRoute] = (
+    PageRoute("GET", EXEMPTIONS_PATH, show_exemptions, _NEEDS),
+    PageRoute("GET", _NEW_EXEMPTION_PATH, begin_exemption, _NEEDS),
+    PageRoute("POST", _NEW_EXEMPTION_PATH, ask_for_exemption, _NEEDS),
+    PageRoute("POST", f"{EXEMPTIONS_PATH}/{{id}}/approve", submit_approval, _NEEDS),
+    PageRoute("POST", f"{EXEMPTIONS_PATH}/{{id}}/deny", submit_denial, _NEEDS),
+    PageRoute("POST", f"{EXEMPTIONS_PATH}/{{id}}/revoke", submit_revocation, _NEEDS),
+)

@@ -1,1 +1,0 @@
-"""Pages of scorecards, checks and exemptions."""

@@ -1,0 +1,657 @@
+"""Connect an agent: the configuration of each client, a live check, and the playground of tools.
+
+The check makes an agent's first requests for a person. The calls pass through the same stack as a
+client's, except the network. Their token carries only the permissions that the tools need, never
+leaves the process, is valid for a minute at most and is deleted after the last call, which is why
+the audit does not mention it.
+"""
+
+import math
+import shlex
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, Literal, NamedTuple
+from urllib.parse import urlencode, urlsplit
+
+import msgspec
+
+from factbook import __version__
+from factbook.audit.trail import Caller
+from factbook.auth import tokens
+from factbook.auth.oauth import protocol
+from factbook.auth.permissions import CATALOG_READ, SOURCE_READ, TITLES
+from factbook.auth.tokens import Grant
+from factbook.catalog.store import stored_entities
+from factbook.clock import MINUTE
+from factbook.errors import NotFoundError, ToolError, UnavailableError
+from factbook.facts.schema import REASONS
+from factbook.http import internal_requests
+from factbook.http.client_configs import AGENTS, PATH, READING, VARIABLE, endpoint, is_address
+from factbook.http.client_configs import PATH as ENDPOINT
+from factbook.http.internal_requests import InternalResponse
+from factbook.http.requests import Reply
+from factbook.tools import Context, Tool
+from factbook.tools.tool import ToolCall
+from factbook.web.site import formats
+from factbook.web.site.endpoint import PageRoute
+from factbook.web.site.page_context import PageContext
+
+Control = Literal["text", "integer", "number", "boolean", "choice", "list", "object"]
+
+_CONTROLS: Final[Mapping[str, Control]] = {
+    "integer": "integer",
+    "number": "number",
+    "boolean": "boolean",
+    "array": "list",
+    "object": "object",
+}
+# Beyond, JSON's readers differ about a number.
+_MOST_DIGITS = 15
+
+
+class ArgumentField(NamedTuple):
+    """Form field of one argument; texts are empty where the schema has none."""
+
+    name: str
+    control: Control
+    description: str
+    is_required: bool
+    default: str
+    example: str
+    choices: tuple[tuple[str, str], ...]  # values, and how they are shown
+
+
+def list_fields(schema: Mapping[str, Any]) -> list[ArgumentField]:
+    """Fields of an object schema of strings, numbers, booleans, lists of strings and objects.
+
+    Required ones come first, otherwise in the order of the schema.
+    """
+    required = schema["required"]
+    found = [
+        _make_field(name, part, name in required) for name, part in schema["properties"].items()
+    ]
+    return sorted(found, key=lambda field: not field.is_required)
+
+
+def convert_arguments(
+    known: Sequence[ArgumentField], typed: Mapping[str, str]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Typed arguments, and by name the problems of those that cannot be converted.
+
+    Empty ones are left out. The tool itself validates the values.
+    """
+    values: dict[str, Any] = {}
+    problems: dict[str, str] = {}
+    for field in known:
+        text = typed.get(field.name, "").strip()
+        if not text:
+            continue
+        try:
+            values[field.name] = _convert_typed(field, text)
+        except ValueError as error:
+            problems[field.name] = str(error)
+    return values, problems
+
+
+def _make_field(name: str, part: Mapping[str, Any], is_required: bool) -> ArgumentField:
+    control = _CONTROLS.get(part["type"], "text")
+    choices = tuple((_format_typed(value), _format_typed(value)) for value in part.get("enum", ()))
+    examples = part.get("examples") or [""]
+    return ArgumentField(
+        name,
+        "choice" if choices else control,
+        part.get("description", ""),
+        is_required,
+        _format_typed(part.get("default", "")),
+        _format_typed(examples[0]),
+        choices,
+    )
+
+
+def _format_typed(value: Any) -> str:
+    """A value as typed."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict):
+        return msgspec.json.encode(value).decode()
+    return "\n".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _convert_typed(field: ArgumentField, text: str) -> Any:
+    """Value of a text; raises ValueError saying what to write."""
+    match field.control:
+        case "integer":
+            return _convert_integer(text)
+        case "number":
+            return _convert_float(text)
+        case "boolean":
+            if text not in {"true", "false"}:
+                raise ValueError("Write true or false.")
+            return text == "true"
+        case "list":
+            return [line.strip() for line in text.splitlines() if line.strip()]
+        case "object":
+            return _convert_object(text, field.example)
+        case _:
+            return text
+
+
+def _convert_object(text: str, example: str) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
+        raise ValueError(f"Write a JSON object, such as {example}.") from None
+
+
+def _convert_integer(text: str) -> int:
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdecimal()):
+        raise ValueError("Write a whole number, such as 20.")
+    if len(digits) > _MOST_DIGITS:
+        raise ValueError(f"Write a number of at most {_MOST_DIGITS} digits.")
+    return int(text)
+
+
+def _convert_float(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise ValueError("Write a number, such as 0.5.")
+    return number
+
+
+CONNECT_PATH: Final = "/connect"
+
+_PLACEHOLDER = "YOUR_TOKEN"
+# What the page offers to choose: a name, its words, and the toolsets.
+_TOOL_CHOICES: Final[tuple[tuple[str, str, Sequence[str]], ...]] = (
+    ("", "All tools", ()),
+    ("read-only", "Tools that only read", READING),
+    ("facts", "Facts", ("facts",)),
+    ("checks", "Checks and scorecards", ("checks",)),
+)
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+READS: Final = (CATALOG_READ, SOURCE_READ)
+
+_REVISION = "2025-11-25"
+_CHECK_HEADERS = {
+    "content-type": "application/json",
+    "accept": "application/json, text/event-stream",
+    "user-agent": f"factbook-check/{__version__}",
+}
+_STATUS_MEANINGS = {
+    401: "The endpoint did not accept the token of this check.",
+    403: "The endpoint refused the call.",
+    421: "The endpoint does not answer for this host.",
+    429: "Too many calls at once.",
+    503: "The service cannot answer right now.",
+}
+
+
+class CheckStep(NamedTuple):
+    """One call of the check; `status` is None if it was not made."""
+
+    title: str
+    method: str
+    is_good: bool = False
+    status: int | None = None
+    milliseconds: float = 0.0
+    words: str = "Not asked, because the call before failed."
+
+
+class _FailedError(Exception):
+    """The endpoint answered something other than a result; the message says what."""
+
+
+class _CheckCall(NamedTuple):
+    title: str
+    method: str
+    params: dict[str, Any]
+    told: Callable[[dict[str, Any]], str]
+
+
+async def show_connect(visit: PageContext, steps: Sequence[CheckStep] = ()) -> Reply:
+    """Page with the configuration of each client."""
+    name = visit.query("client") or next(iter(AGENTS))
+    agent = AGENTS.get(name)
+    if agent is None:
+        raise NotFoundError("There is no client of this name here.")
+    server, chosen = visit.server, visit.query("tools")
+    toolsets = {name: toolsets for name, _, toolsets in _TOOL_CHOICES}.get(chosen)
+    if toolsets is None:
+        raise NotFoundError("There is no choice of tools of this name here.")
+    is_compact = visit.query("compact") == "yes"
+    # An odd name of a host comes from the browser alone, yet belongs into nobody's file.
+    url = endpoint(server, toolsets, is_compact=is_compact) if is_address(server) else None
+    query = {"tools": chosen, "compact": "yes" if is_compact else ""}
+    return visit.page(
+        "connect.html",
+        url=url,
+        path=PATH,
+        sign_in_url=protocol.build_resource(server) if url and visit.state.oauth.enabled else None,
+        public=visit.state.settings.public_url,
+        is_local=_is_local_server(server),
+        clients=[(id_, each.title) for id_, each in AGENTS.items()],
+        client=name,
+        choices=[(id_, title) for id_, title, _ in _TOOL_CHOICES],
+        chosen=chosen,
+        is_compact=is_compact,
+        query="".join(f"&{key}={value}" for key, value in query.items() if value),
+        agent=agent,
+        link=agent.link(url) if url and agent.link else None,
+        configuration=agent.render(url, None) if url else "",
+        whole=agent.render(url, _PLACEHOLDER) if url else "",
+        variable=VARIABLE,
+        placeholder=_PLACEHOLDER,
+        permissions=[TITLES[each] for each in READS],
+        tools=len(offered_tools(visit)),
+        steps=steps,
+    )
+
+
+async def check_endpoint(visit: PageContext) -> Reply:
+    """Send the endpoint a client's first requests, and show the answers."""
+    return await show_connect(visit, await _run_steps(visit))
+
+
+async def redirect_to_connect(visit: PageContext) -> Reply:
+    """Redirect to the form: a check is started by the form, and its address alone is no page."""
+    return visit.redirect(CONNECT_PATH)
+
+
+def _is_local_server(server: str) -> bool:
+    """True if only this machine can reach the address."""
+    try:
+        return urlsplit(server).hostname in _LOOPBACK
+    except ValueError:  # no address at all
+        return False
+
+
+async def _run_steps(visit: PageContext) -> list[CheckStep]:
+    """Every step: those up to the first failure are done, the others not."""
+    if seconds := visit.state.calls.take(visit.person.ref):
+        wait = f"Too many calls. Try again in {formats.counted(seconds, 'second')}."
+        first, *others = _CHECK_CALLS
+        failed = CheckStep(first.title, first.method, status=429, words=wait)
+        return [failed, *(CheckStep(each.title, each.method) for each in others)]
+    value = tokens.generate_token()
+    id_ = await _create_check_token(visit, value)
+    try:
+        return await _call_steps(visit, value)
+    finally:
+        await visit.state.database.write(lambda transaction: tokens.discard_token(transaction, id_))
+        visit.state.touched.pop(id_, None)
+
+
+async def _create_check_token(visit: PageContext, value: str) -> str:
+    owner = visit.person.ref
+    token = await visit.state.database.write(
+        lambda transaction: tokens.create_token(
+            transaction,
+            name="check of the endpoint",
+            digest=tokens.hash_token(value, visit.state.token_key),
+            owner=owner,
+            permissions=frozenset(READS),
+            created_by=owner,
+            now=visit.now,
+            lifetime=MINUTE,
+        )
+    )
+    return token.id
+
+
+async def _call_steps(visit: PageContext, token: str) -> list[CheckStep]:
+    headers = {
+        **_CHECK_HEADERS,
+        "host": _get_client_host(visit),
+        "authorization": f"Bearer {token}",
+    }
+    steps: list[CheckStep] = []
+    for number, each in enumerate(_CHECK_CALLS, 1):
+        if steps and not steps[-1].is_good:
+            steps.append(CheckStep(each.title, each.method))
+            continue
+        message = {"jsonrpc": "2.0", "method": each.method, "params": each.params, "id": number}
+        started = time.perf_counter()
+        answer = await internal_requests.post(
+            visit.site.application, PATH, headers, msgspec.json.encode(message), visit.address
+        )
+        milliseconds = 1000 * (time.perf_counter() - started)
+        step = CheckStep(each.title, each.method, True, answer.status, milliseconds)
+        try:
+            steps.append(step._replace(words=each.told(_extract_result(answer))))
+        except _FailedError as error:
+            steps.append(step._replace(is_good=False, words=str(error)))
+        # As clients do once it is agreed on.
+        headers["mcp-protocol-version"] = _REVISION
+    return steps
+
+
+def _get_client_host(visit: PageContext) -> str:
+    """Host that clients name."""
+    public = visit.state.settings.public_url
+    if public:
+        return urlsplit(public).netloc.rpartition("@")[2]
+    return visit.request.header(b"host") or ""
+
+
+def _extract_result(answer: InternalResponse) -> dict[str, Any]:
+    """Result in an answer; raises _FailedError."""
+    try:
+        body = msgspec.json.decode(answer.body, type=dict[str, Any])
+    except msgspec.DecodeError:
+        raise _FailedError(f"{_explain_status(answer)} The answer is not JSON.") from None
+    result = body.get("result")
+    if answer.status == 200 and isinstance(result, dict):
+        if result.get("isError"):
+            raise _FailedError(f"The tool refused: {result['content'][0]['text']}")
+        return result
+    error = body.get("error")
+    told = error.get("message") if isinstance(error, dict) else body.get("error_description")
+    raise _FailedError(f"{_explain_status(answer)} {told or ''}".rstrip())
+
+
+def _explain_status(answer: InternalResponse) -> str:
+    return _STATUS_MEANINGS.get(answer.status, "The endpoint answered with an error.")
+
+
+def _describe_handshake(result: dict[str, Any]) -> str:
+    server = result["serverInfo"]
+    name = server.get("title") or server["name"]
+    return f"{name} {server['version']} speaks revision {result['protocolVersion']}."
+
+
+def _describe_tools(result: dict[str, Any]) -> str:
+    return f"{formats.counted(len(result['tools']), 'tool')}."
+
+
+def _describe_sources(result: dict[str, Any]) -> str:
+    found = result["structuredContent"]
+    count = formats.counted(found["totalCount"], "data source")
+    return f"{count}, of which {found['customCount']:,} defined by users."
+
+
+_CHECK_CALLS = (
+    _CheckCall(
+        "Handshake",
+        "initialize",
+        {
+            "protocolVersion": _REVISION,
+            "capabilities": {},
+            "clientInfo": {"name": "factbook-check", "version": __version__},
+        },
+        _describe_handshake,
+    ),
+    _CheckCall("List of tools", "tools/list", {}, _describe_tools),
+    _CheckCall(
+        "A tool call",
+        "tools/call",
+        {"name": "get-data-source-discovery", "arguments": {"limit": 1}},
+        _describe_sources,
+    ),
+)
+
+
+def offered_tools(visit: PageContext) -> dict[str, Tool]:
+    """The tools that this person may try: those that only read."""
+    return {
+        name: tool
+        for name, tool in visit.state.every_tool.items()
+        if not tool.writes and visit.may(*tool.permissions)
+    }
+
+
+CONNECT: Sequence[PageRoute] = (
+    PageRoute("GET", CONNECT_PATH, show_connect, READS),
+    PageRoute("GET", f"{CONNECT_PATH}/check", redirect_to_connect, READS),
+    PageRoute("POST", f"{CONNECT_PATH}/check", check_endpoint, READS),
+)
+
+
+PLAYGROUND_PATH: Final = "/connect/tools"
+RUN: Final = "run"  # the parameter that asks for the call, beside those of the tool
+
+# Characters of an answer that are shown, and those of one that is still laid out.
+MOST_SHOWN: Final = 64 * 1024
+_LAID_OUT = 4 * MOST_SHOWN
+_SUGGESTED = 20
+_EXAMPLES = 3
+_REASONED = 100
+# Where a tool gives everything unless it is told how much.
+_DEFAULT_LIMIT = "20"
+_BYTES_OF_A_TOKEN = 4
+_AGENTS_CUT = 25_000
+
+
+class ToolAnswer(NamedTuple):
+    """Displayed answer of a tool; `reasons` maps each reason to the unknown facts."""
+
+    text: str
+    is_refusal: bool
+    size: int
+    milliseconds: float
+    is_cut: bool = False
+    is_laid_out: bool = True
+    reasons: Mapping[str, list[str]] = {}
+
+    @property
+    def tokens(self) -> int:
+        """Approximate number of a model's tokens."""
+        return -(-self.size // _BYTES_OF_A_TOKEN)
+
+    @property
+    def is_too_long(self) -> bool:
+        """True if agents cut it, as the descriptions of the tools say."""
+        return self.tokens > _AGENTS_CUT
+
+
+async def show_tools(visit: PageContext) -> Reply:
+    """Page of every tool, in the order of `tools/list`."""
+    tools = [
+        (tool, _cut_first_sentence(tool.description)) for tool in offered_tools(visit).values()
+    ]
+    return visit.page("playground-tools.html", tools=tools)
+
+
+async def show_tool(visit: PageContext) -> Reply:
+    """Page with the form of a tool and, once it was sent, the answer."""
+    tool = offered_tools(visit).get(visit.request.parameter("name"))
+    if tool is None:
+        raise NotFoundError("There is no tool of this name.")
+    fields = list_fields(tool.input_schema)
+    typed = _list_typed(visit, fields)
+    arguments, problems = convert_arguments(fields, typed)
+    answer, status, busy = None, 400 if problems else 200, ""
+    if visit.query(RUN) and not problems:
+        if seconds := visit.state.calls.take(visit.person.ref):
+            wait = formats.counted(seconds, "second")
+            status, busy = 429, f"Too many calls. Try again in {wait}."
+        else:
+            answer = await _call_tool(visit, tool, arguments)
+    suggested = await _suggest_names(visit, fields, typed)
+    return visit.page(
+        "playground-tool.html",
+        status,
+        tool=tool,
+        fields=fields,
+        typed=typed,
+        problems=problems,
+        busy=busy,
+        suggested=suggested,
+        examples=_list_examples(tool, fields, typed, suggested),
+        sources=await _list_source_choices(visit, typed),
+        answer=answer,
+        request=_write_request(visit, tool, arguments),
+        others=_list_other_tools(visit, tool, arguments),
+        explained=REASONS,
+    )
+
+
+async def _call_tool(visit: PageContext, tool: Tool, arguments: Mapping[str, Any]) -> ToolAnswer:
+    """Answer to the call, made as a client's."""
+    state, started = visit.state, time.perf_counter()
+    try:
+        sources = (await state.registry.current()).sources
+        call = partial(_make_tool_call, visit)
+        context = Context(state.database, sources, visit.now, call, in_pages=True)
+        value = await tool.call(msgspec.json.encode(arguments), context)
+    except (ToolError, UnavailableError) as error:
+        state.metrics.called(tool.name, "refused")
+        size = len(error.message.encode())
+        return ToolAnswer(error.message, True, size, _measure_since(started))
+    state.metrics.called(tool.name, "answered")
+    return _format_answer(value, _measure_since(started))
+
+
+def _make_tool_call(visit: PageContext) -> ToolCall:
+    """The call as that of a token with the permissions of the person."""
+    person, state = visit.person, visit.state
+    grant = Grant(person.id, person.ref, person.permissions, None, None, None)
+    caller = partial(Caller, person.ref, visit.now, visit.address, grant=person.grant)
+    return ToolCall(grant, caller, state.registry, state.settings)
+
+
+def _format_answer(value: str, milliseconds: float) -> ToolAnswer:
+    """A result for display, cut at a readable length."""
+    size = len(value) if value.isascii() else len(value.encode())
+    if len(value) > _LAID_OUT:
+        return ToolAnswer(
+            value[:MOST_SHOWN], False, size, milliseconds, is_cut=True, is_laid_out=False
+        )
+    text = msgspec.json.format(value, indent=2)
+    is_cut = len(text) > MOST_SHOWN
+    if is_cut:
+        text = text[: text.rfind("\n", 0, MOST_SHOWN)]
+    return ToolAnswer(text, False, size, milliseconds, is_cut, reasons=_list_reasons(value))
+
+
+class _Reasoned(msgspec.Struct):
+    unknown: dict[str, Any] = msgspec.field(default_factory=dict, name="unknownReasons")
+
+
+def _list_reasons(value: str) -> dict[str, list[str]]:
+    """Unknown facts by reason, as far as the answer has reasons."""
+    found: dict[str, list[str]] = {}
+    unknown = msgspec.json.decode(value, type=_Reasoned).unknown
+    for path, reason in list(unknown.items())[:_REASONED]:
+        if isinstance(reason, str):
+            found.setdefault(reason, []).append(path)
+    return found
+
+
+def _list_typed(visit: PageContext, fields: Sequence[ArgumentField]) -> dict[str, str]:
+    """Values of the form: as sent, initially ones that keep an answer short."""
+    typed = {field.name: visit.query(field.name) for field in fields}
+    if not visit.query(RUN) and not typed.get("limit"):
+        typed |= {f.name: _DEFAULT_LIMIT for f in fields if f.name == "limit" and not f.default}
+    return typed
+
+
+async def _suggest_names(
+    visit: PageContext, fields: Sequence[ArgumentField], typed: Mapping[str, str]
+) -> dict[str, list[str]]:
+    """Suggestions for fields that name an entity: neighbours of the typed text."""
+    names = {field.name for field in fields}
+    if "name" not in names:
+        return {}
+    kind, name = typed.get("kind", "").lower() or "component", typed["name"].lower()
+    if not (kind.isprintable() and name.isprintable()):
+        return {}
+    refs = await stored_entities.find_nearest_names(visit.state.database, kind, name, _SUGGESTED)
+    refs = refs[:_SUGGESTED]
+    found = {"name": [_shorten_ref(ref) for ref in refs]}
+    return found | {"entityRef": refs} if "entityRef" in names else found
+
+
+def _shorten_ref(ref: str) -> str:
+    """Name to enter: the full reference where the name alone is another entity's."""
+    return formats.name_of(ref) if ":default/" in ref else ref
+
+
+def _list_examples(
+    tool: Tool,
+    fields: Sequence[ArgumentField],
+    typed: Mapping[str, str],
+    suggested: Mapping[str, Sequence[str]],
+) -> list[tuple[str, str]]:
+    """Example calls, each as an entity and the address of its call."""
+    needed = {field.name: field.example for field in fields if field.is_required}
+    given = needed | {name: text for name, text in typed.items() if text}
+    return [
+        (
+            name,
+            f"{PLAYGROUND_PATH}/{tool.name}?{urlencode({**given, 'name': name, RUN: '1'})}#result",
+        )
+        for name in suggested.get("name", ())[:_EXAMPLES]
+    ]
+
+
+async def _list_source_choices(
+    visit: PageContext, typed: Mapping[str, str]
+) -> list[tuple[str, str]]:
+    """Data sources to choose from, and a requested one that does not exist."""
+    known = (await visit.state.registry.current()).sources.values()
+    found = [(source.id, f"{source.title} ({source.id})") for source in known]
+    asked = typed.get("dataSourceId", "")
+    if asked and asked not in dict(found):
+        found.append((asked, asked))
+    return found
+
+
+def _write_request(visit: PageContext, tool: Tool, arguments: Mapping[str, Any]) -> dict[str, str]:
+    """The call as clients send it: the message, and a line for the shell."""
+    message = {
+        "jsonrpc": "2.0",
+        "method": "tools/call",
+        "params": {"name": tool.name, "arguments": arguments},
+        "id": 1,
+    }
+    body = msgspec.json.encode(message).decode()
+    lines = [
+        f"curl -sS {shlex.quote(visit.server + ENDPOINT)}",
+        f'-H "Authorization: Bearer ${VARIABLE}"',
+        "-H 'Content-Type: application/json'",
+        "-H 'Accept: application/json, text/event-stream'",
+        f"--data-raw {shlex.quote(body)}",
+    ]
+    words = [f"{name}={formats.word_of(value)}" for name, value in arguments.items()]
+    command = ["factbook", "call", tool.name, *words]
+    return {
+        "message": msgspec.json.format(body, indent=2),
+        "curl": " \\\n  ".join(lines),
+        # The command calls the tools of facts alone.
+        **({"factbook": shlex.join(command)} if tool.name in visit.state.tools else {}),
+    }
+
+
+def _list_other_tools(
+    visit: PageContext, tool: Tool, arguments: Mapping[str, Any]
+) -> list[tuple[str, str]]:
+    """Other tools for the same entity, each with the address of its form."""
+    entity = {name: arguments[name] for name in ("name", "namespace", "kind") if name in arguments}
+    if "name" not in entity:
+        return []
+    found = []
+    for other in offered_tools(visit).values():
+        taken = other.input_schema["properties"]
+        if other is not tool and "name" in taken:
+            query = urlencode({name: text for name, text in entity.items() if name in taken})
+            found.append((other.title, f"{PLAYGROUND_PATH}/{other.name}?{query}"))
+    return found
+
+
+def _cut_first_sentence(text: str) -> str:
+    return f"{text.partition('. ')[0].removesuffix('.')}."
+
+
+def _measure_since(started: float) -> float:
+    return 1000 * (time.perf_counter() - started)
+
+
+PLAYGROUND: Sequence[PageRoute] = (
+    PageRoute("GET", PLAYGROUND_PATH, show_tools, READS),
+    PageRoute("GET", f"{PLAYGROUND_PATH}/{{name}}", show_tool, READS),
+)

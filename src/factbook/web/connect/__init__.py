@@ -1,1 +1,0 @@
-"""Pages on connecting agents, and the playground."""

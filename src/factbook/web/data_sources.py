@@ -1,0 +1,878 @@
+"""Data sources: their list, the page of each with its description and actions, and their runs."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Literal, NamedTuple
+from urllib.parse import urlencode
+
+import msgspec
+from markupsafe import Markup
+
+from factbook.audit.trail import About, AuditEntry
+from factbook.auth.permissions import CATALOG_READ, SOURCE_READ, SOURCE_RUN, SOURCE_WRITE
+from factbook.catalog import people_trust
+from factbook.catalog import ref as refs
+from factbook.catalog.filters import EntityFilter
+from factbook.clock import DAY
+from factbook.collection import run_start
+from factbook.collection.run_start import batch_targets
+from factbook.datasources import define
+from factbook.datasources.custom import yaml_text
+from factbook.datasources.custom.definition import OWNED_TYPES
+from factbook.datasources.define import ConnectionDetail, OwnedSource
+from factbook.datasources.registry import SourceSnapshot
+from factbook.datasources.stores import StoredSource, source_store
+from factbook.errors import ConflictError, InputError, NotFoundError, no_such
+from factbook.facts import freshness, schema, store
+from factbook.facts.datasource import DataSource, Duration, Lifecycle
+from factbook.facts.store import Failures
+from factbook.http import audit
+from factbook.http.requests import Reply
+from factbook.integrations.vendors import VENDORS
+from factbook.scheduling import runs
+from factbook.scheduling.runs import CountedGap, GivenUpBatch, RunRecord, SourceHealth
+from factbook.storage import Write
+from factbook.web.charts import element
+from factbook.web.sign_in import choose_safe_path
+from factbook.web.site import fact_display
+from factbook.web.site.endpoint import PageRoute
+from factbook.web.site.fact_display import Reason, plain
+from factbook.web.site.formats import commands, counted, percent, quoted, segment, word_of
+from factbook.web.site.page_context import PageContext
+
+# Which tool a fact with a name of its shape fills.
+METRIC_TOOLS: Final[Mapping[str, str]] = {
+    "codehost": "get-codehost-metrics",
+    "security": "get-security-metrics",
+    "incident": "get-incident-metrics",
+    "observability": "get-observability-metrics",
+    "repository": "get-repository-info",
+}
+COMPLIANCE_TOOL: Final = "get-entity-compliance"
+SOURCE_TYPES: Final[Mapping[str, tuple[str, str]]] = {
+    "entity": (
+        "The entity itself",
+        "Facts are taken from what the catalog says of the entity. It asks no other system.",
+    ),
+    "http": (
+        "An address over HTTP",
+        "A connection is asked for each entity, and facts are taken from what it answers.",
+    ),
+    "repository-file": (
+        "A file of the repository",
+        "Facts are taken from one file of the repository behind the entity, such as package.json.",
+    ),
+    "repository-directory": (
+        "The files of a repository",
+        "Facts are taken from the list of files below a directory of the entity's repository.",
+    ),
+    "push": (
+        "Pushed facts",
+        "Nothing is collected: a script or a pipeline sends the facts.",
+    ),
+}
+_TOOLS_BY_FACT: Final = {
+    f"{shape.name}.{fact.name}": METRIC_TOOLS[shape.name]
+    for shape in schema.SHAPES
+    if shape.name in METRIC_TOOLS
+    for fact in schema.shape_facts(shape)
+}
+_CATALOG_SOURCES: Final = frozenset({"entity-metadata", "entity-ownership", "techdocs"})
+_WEEKDAYS: Final = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
+_NUMBER: Final = re.compile(r"\d{1,2}")
+_STEP: Final = re.compile(r"\*/(\d{1,2})")
+
+
+def find_metric_tool(source: DataSource, fact: str) -> str | None:
+    """Metric tool that returns a fact of the source."""
+    if source.id in _CATALOG_SOURCES:
+        return COMPLIANCE_TOOL
+    return _TOOLS_BY_FACT.get(fact)
+
+
+def describe_cadence(line: str) -> str:
+    """Describe a cron line, `every 6 hours`; a complex one stays as it is."""
+    minute, hour, day, month, weekday = line.split()
+    if (day, month) != ("*", "*"):
+        return f"cron {line}"
+    if step := _STEP.fullmatch(minute):
+        return (
+            _describe_step(int(step[1]), "minute")
+            if (hour, weekday) == ("*", "*")
+            else f"cron {line}"
+        )
+    if minute == "*":
+        return "every minute" if (hour, weekday) == ("*", "*") else f"cron {line}"
+    if not _NUMBER.fullmatch(minute):
+        return f"cron {line}"
+    return _describe_hour(int(minute), hour, weekday) or f"cron {line}"
+
+
+def _describe_hour(minute: int, hour: str, weekday: str) -> str | None:
+    if weekday == "*" and hour == "*":
+        return "every hour"
+    if weekday == "*" and (step := _STEP.fullmatch(hour)):
+        return _describe_step(int(step[1]), "hour")
+    if not _NUMBER.fullmatch(hour):
+        return None
+    time = f"at {int(hour):02d}:{minute:02d} UTC"
+    if weekday == "*":
+        return f"every day {time}"
+    if weekday.lower() in {"1-5", "mon-fri"}:
+        return f"on weekdays {time}"
+    return f"every {_WEEKDAYS[int(weekday) % 7]} {time}" if weekday in set("01234567") else None
+
+
+def _describe_step(count: int, unit: str) -> str:
+    return f"every {unit}" if count == 1 else f"every {count} {unit}s"
+
+
+def describe_duration(given: Duration) -> str:
+    """Format a duration: `1 hour, 30 minutes`."""
+    return ", ".join(counted(count, unit.removesuffix("s")) for unit, count in given.items())
+
+
+def describe_lifecycle(given: Lifecycle | None) -> str:
+    """Describe the amount of history that is kept."""
+    if given is None:
+        return "all of it"
+    if given.max_items is not None:
+        return f"the last {given.max_items:,} of each entity"
+    return describe_duration(given.time_to_live or {})
+
+
+def describe_conditions(entity_filter: EntityFilter | None) -> list[list[tuple[str, str]]]:
+    """A filter as a list of alternatives, each a list of a path and its condition."""
+    return [
+        [(path, _describe_condition(wanted)) for path, wanted in one.items()]
+        for one in entity_filter or ()
+    ]
+
+
+def _describe_condition(wanted: Any) -> str:
+    if isinstance(wanted, dict):
+        return "is there" if wanted.get("exists") else "is not there"
+    values = wanted if isinstance(wanted, list) else [wanted]
+    return f"is {' or '.join(map(_format_plain, values))}"
+
+
+def _format_plain(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+Way = Literal["collected", "pushed", "read"]
+
+
+class Doing(NamedTuple):
+    """A state in words, with its kind for parts.state; problems have the lowest rank."""
+
+    words: str
+    kind: Literal["good", "warn", "bad", "busy", ""]
+    rank: int
+
+    @property
+    def is_problem(self) -> bool:
+        """True for a state in which facts are missing or late."""
+        return self.kind in ("bad", "warn")
+
+
+class SourceRow(NamedTuple):
+    """A data source and its state; `way` is the way that its facts arrive.
+
+    `run_words` say what the run under way does: it runs, or waits for a rate limit.
+    """
+
+    source: DataSource
+    is_builtin: bool
+    way: Way
+    doing: Doing
+    health: SourceHealth | None
+    problem: str | None
+    next_run: int | None
+    pushed_at: int | None
+    run_words: str
+
+    @property
+    def last(self) -> RunRecord | None:
+        """The last finished run of all entities."""
+        return self.health and self.health.last
+
+    @property
+    def running(self) -> RunRecord | None:
+        """The run of all entities that is under way."""
+        return self.health and self.health.running
+
+    @property
+    def coverage(self) -> str | None:
+        """Share of entities with facts in the last run."""
+        last = self.last
+        whole = last and last.covered + last.failed + last.skipped
+        return percent(last.covered, whole) if last and whole else None
+
+
+def make_source_row(
+    known: SourceSnapshot,
+    source_id: str,
+    health_: SourceHealth | None,
+    pushed_at: int | None,
+    now: int,
+) -> SourceRow:
+    """State of the source with this id; its definition may be unusable."""
+    source = known.sources.get(source_id) or DataSource(id=source_id, title=source_id, draft=True)
+    problem = known.problems.get(source_id)
+    way = _find_way(known, source_id)
+    return SourceRow(
+        source,
+        source_id not in known.definitions and problem is None,
+        way,
+        _find_doing(source, way, health_, problem, pushed_at, now),
+        health_,
+        problem,
+        freshness.next_run_time(source, health_, now) if source_id in known.integrations else None,
+        pushed_at,
+        (health_.running.wait(now) if health_ and health_.running else "") or "running",
+    )
+
+
+def _find_way(known: SourceSnapshot, source_id: str) -> Way:
+    definition = known.definitions.get(source_id)
+    if definition is not None and definition.type == "push":
+        return "pushed"
+    return "collected" if source_id in known.integrations or definition else "read"
+
+
+def _find_doing(
+    source: DataSource,
+    way: Way,
+    found: SourceHealth | None,
+    problem: str | None,
+    pushed_at: int | None,
+    now: int,
+) -> Doing:
+    if problem is not None:
+        return Doing("cannot run", "bad", 0)
+    if way == "read":
+        return Doing("read from the catalog", "good", 7)
+    if way == "pushed" and pushed_at is None and not source.draft:
+        return Doing("no facts yet", "", 4)
+    if (
+        found is not None
+        and found.last is not None
+        and not any(count_outcomes(found.last).values())
+    ):
+        return Doing("no entities yet", "", 4)
+    state = freshness.source_condition(source, found, now, pushed_at=pushed_at).state
+    if state == "new" and found is not None and found.running:
+        return Doing(found.running.wait(now) or "running", "busy", 2)
+    return DOING[state]
+
+
+DOING: Final[Mapping[freshness.State, Doing]] = {
+    "down": Doing("down", "bad", 0),
+    "partial": Doing("partly failing", "warn", 1),
+    "late": Doing("late", "warn", 1),
+    "new": Doing("new", "", 2),
+    "up": Doing("up", "good", 3),
+    "draft": Doing("draft", "", 6),
+}
+"""Every state of a source, in the words of the pages."""
+
+
+def draw_run_bar(run: RunRecord, place: str) -> Markup:
+    """Entities of a run as one bar: covered, failed, skipped, and still to come.
+
+    It stretches to its place. `place` makes its ids differ from those of the same bar elsewhere on
+    the page.
+    """
+    shown = {name: count for name, count in count_outcomes(run).items() if count} or {"to come": 1}
+    whole, room, x = sum(shown.values()), _BAR_WIDTH - _LEAST_PART * len(shown), 0.0
+    shapes = []
+    for name, count in shown.items():
+        # Each part can be seen, however small.
+        width = _LEAST_PART + room * count / whole
+        shapes.append(element("rect", x=x, y=0, width=width, height=1, class_=_FILLS[name]))
+        x += width
+    title = f"{place}-{run.id}"
+    return element(
+        "svg",
+        element("title", f"Entities of the run: {describe_outcomes(run)}", id=title),
+        *shapes,
+        class_="run-bar",
+        viewBox=f"0 0 {_BAR_WIDTH:.0f} 1",
+        preserveAspectRatio="none",
+        role="img",
+        aria_labelledby=title,
+    )
+
+
+def count_outcomes(run: RunRecord) -> Mapping[str, int]:
+    """Entities of a run by outcome."""
+    done = {"covered": run.covered, "failed": run.failed, "skipped": run.skipped}
+    if run.finished_at is not None:
+        return done
+    return done | {"to come": max(0, run.entities - run.covered - run.failed)}
+
+
+def describe_outcomes(run: RunRecord) -> str:
+    """Counts of the entities by outcome, in words: `1,204 covered, 3 failed`."""
+    parts = {name: count for name, count in count_outcomes(run).items() if count}
+    return ", ".join(f"{count:,} {name}" for name, count in parts.items()) or "no entities"
+
+
+_BAR_WIDTH: Final = 400.0
+_LEAST_PART: Final = 10.0
+_FILLS: Final[Mapping[str, str]] = {
+    "covered": "fill-good",
+    "failed": "fill-bad",
+    "skipped": "fill-unknown",
+    "to come": "chart-track",
+}
+
+
+def guard_recorded_write(
+    visit: PageContext, source_id: str, about: AuditEntry | About, needed: str = SOURCE_WRITE
+) -> Write:
+    """Transaction runner that records the person; for owners, it looks whose the source is."""
+    if not visit.own_only:
+        return visit.writing(about)
+    owned = _make_owned_source(visit, source_id, needed)
+    return owned.guarding(visit.writing(owned.told(about)))
+
+
+def guard_write(visit: PageContext, source_id: str) -> Write:
+    """Transaction runner that records nothing; for owners, it looks whose the source is."""
+    write = visit.state.database.write
+    return _make_owned_source(visit, source_id).guarding(write) if visit.own_only else write
+
+
+async def may_manage_source(visit: PageContext, stored: StoredSource | None, needed: str) -> bool:
+    """True if the person has the permission, or groups of the person own the source."""
+    if visit.may(needed):
+        return True
+    if stored is None or not visit.may_own(needed):
+        return False
+    person, trust = visit.person.ref, visit.state.trust
+    return await define.is_own_source(visit.state.database, stored, person, trust, needed)
+
+
+async def list_person_groups(visit: PageContext) -> frozenset[str]:
+    """The groups that the person is a member of."""
+    return await people_trust.read_groups(visit.state.database, visit.person.ref, visit.state.trust)
+
+
+def list_source_types(visit: PageContext) -> Mapping[str, tuple[str, str]]:
+    """The types that a source of the person may have, each with its title and what it is."""
+    if not visit.own_only:
+        return SOURCE_TYPES
+    return {name: about for name, about in SOURCE_TYPES.items() if name in OWNED_TYPES}
+
+
+async def list_usable_connections(visit: PageContext) -> Sequence[ConnectionDetail]:
+    """The connections that a source of the person may ask."""
+    state = visit.state
+    if visit.own_only:
+        return await define.list_shared_connections(
+            state.database, state.registry, visit.person.ref, state.trust
+        )
+    return await define.list_connections(state.database, state.registry)
+
+
+def _make_owned_source(
+    visit: PageContext, source_id: str, needed: str = SOURCE_WRITE
+) -> OwnedSource:
+    configured = visit.state.registry.configured
+    return OwnedSource(source_id, visit.person.ref, visit.state.trust, configured, needed)
+
+
+SOURCES_PATH: Final = "/data-sources"
+_SOURCES_ON_PAGE: Final = 50
+_LARGEST_PAGE: Final = 10_000
+
+_SOURCE_FILTERS: Final = (
+    ("", "All"),
+    ("problems", "With problems"),
+    ("builtin", "Built-in"),
+    ("custom", "Custom"),
+)
+
+
+class _SourceCounts(NamedTuple):
+    all: int
+    builtin: int
+    problems: int
+    running: int
+    drafts: int
+
+
+async def show_sources(visit: PageContext) -> Reply:
+    """Page of every data source and its state."""
+    rows = await list_source_rows(visit)
+    query, shown = visit.query("q"), visit.query("show")
+    found = [row for row in rows if _matches_source_filter(row, query.casefold(), shown)]
+    number = _convert_list_number(visit.query("page", "1"))
+    page = found[(number - 1) * _SOURCES_ON_PAGE : number * _SOURCES_ON_PAGE]
+    asked = {"q": query, "show": shown}
+    return visit.page(
+        "data-sources.html",
+        rows=page,
+        counts=_count_sources(rows),
+        found=len(found),
+        first=(number - 1) * _SOURCES_ON_PAGE + 1,
+        before=_make_sources_address(asked, number - 1) if number > 1 else None,
+        after=_make_sources_address(asked, number + 1)
+        if number * _SOURCES_ON_PAGE < len(found)
+        else None,
+        query=query,
+        show=shown if shown in dict(_SOURCE_FILTERS) else "",
+        choices=_SOURCE_FILTERS,
+        vendors=_list_unused_vendors(rows),
+        collects=any(row.way == "collected" and row.is_builtin for row in rows),
+        may_write=visit.may(SOURCE_WRITE) or visit.may_own(SOURCE_WRITE),
+        cadence=describe_cadence,
+        bar=draw_run_bar,
+        figures=describe_outcomes,
+    )
+
+
+async def list_source_rows(visit: PageContext) -> list[SourceRow]:
+    """Every data source, problems first."""
+    state, now = visit.state, visit.now
+    known = await state.registry.latest()
+    health = await runs.fetch_health(state.database)
+    times = await store.find_last_written(state.database, known.pushed)
+    ids = dict.fromkeys([*known.sources, *known.problems])
+    rows = [make_source_row(known, id_, health.get(id_), times.get(id_), now) for id_ in ids]
+    return sorted(rows, key=lambda row: (row.doing.rank, row.source.title.casefold()))
+
+
+def _matches_source_filter(row: SourceRow, text: str, shown: str) -> bool:
+    if text not in row.source.id.casefold() and text not in row.source.title.casefold():
+        return False
+    match shown:
+        case "problems":
+            return row.doing.is_problem
+        case "builtin" | "custom":
+            return row.is_builtin is (shown == "builtin")
+    return True
+
+
+def _count_sources(rows: Sequence[SourceRow]) -> _SourceCounts:
+    return _SourceCounts(
+        all=len(rows),
+        builtin=sum(row.is_builtin for row in rows),
+        problems=sum(row.doing.is_problem for row in rows),
+        running=sum(row.running is not None for row in rows),
+        drafts=sum(row.source.draft for row in rows),
+    )
+
+
+def _list_unused_vendors(rows: Sequence[SourceRow]) -> list[object]:
+    handlers = [row.source.handler for row in rows]
+    configured = {handler.builtin_id for handler in handlers if handler}
+    return [vendor for vendor in VENDORS if vendor.id not in configured]
+
+
+def _convert_list_number(text: str) -> int:
+    is_number = text.isascii() and text.isdigit() and len(text) < len(str(_LARGEST_PAGE))
+    return max(1, int(text)) if is_number else 1
+
+
+def _make_sources_address(asked: dict[str, str], number: int) -> str:
+    given = {name: value for name, value in asked.items() if value}
+    return f"{SOURCES_PATH}?{urlencode({**given, 'page': number})}"
+
+
+DATA_SOURCES: Sequence[PageRoute] = (PageRoute("GET", SOURCES_PATH, show_sources, (SOURCE_READ,)),)
+
+
+_SOURCE_PATH: Final = "/data-sources/{id}"
+_RUNS: Final = 10
+_FAILURES: Final = 10
+_FAILURES_OF_A_PAGE: Final = 100
+_VERSIONS: Final = 10
+_PUSHES: Final = 10
+_EXAMPLES: Final = 3  # facts of an example, and of a push that are shown with their values
+_EXAMPLE_VALUES: Final[Mapping[str, Any]] = {
+    "integer": 1,
+    "float": 1.5,
+    "boolean": True,
+    "datetime": "2026-11-21T12:00:00Z",
+    "set": ["one", "two"],
+    "object": {"key": "value"},
+}
+_ANY_ENTITY: Final = "component:default/NAME"
+_SUGGESTIONS: Final = 8
+_SOON: Final = 14 * DAY
+_VENDORS: Final = {vendor.id: vendor.title for vendor in VENDORS}
+_DIGITS: Final = 19  # more than those of any id
+
+
+class EntityPush(NamedTuple):
+    """A push about one entity: some formatted facts, and the number of further ones."""
+
+    ref: str
+    written_at: int
+    facts: list[tuple[str, str]]
+    more: int
+
+
+class Pushes(NamedTuple):
+    """Section of the page on pushes: the last ones, newest first, and example commands."""
+
+    last: list[EntityPush]
+    lines: dict[str, str]
+
+
+class SourceView(NamedTuple):
+    """The source of a page; `stored` is the definition of a custom one."""
+
+    row: SourceRow
+    stored: StoredSource | None
+    known: SourceSnapshot
+
+    @property
+    def id(self) -> str:
+        """Id of the source."""
+        return self.row.source.id
+
+    @property
+    def path(self) -> str:
+        """Path of its page."""
+        return make_source_path(self.id)
+
+
+def make_source_path(source_id: str) -> str:
+    """Path of a source's page."""
+    return f"/data-sources/{segment(source_id)}"
+
+
+async def find_source_view(visit: PageContext) -> SourceView:
+    """Source in the address; raises NotFoundError."""
+    state, source_id = visit.state, visit.request.parameter("id")
+    known = await state.registry.latest()
+    stored = None
+    if source_id not in known.sources and source_id not in known.problems:
+        raise no_such("data source", source_id, known.sources)
+    times: dict[str, int] = {}
+    if source_id not in state.sources:
+        stored = await source_store.one(state.database, source_id)
+    if source_id in known.pushed:
+        times = await store.find_last_written(state.database, [source_id])
+    health = await runs.fetch_source_health(state.database, source_id)
+    row = make_source_row(known, source_id, health, times.get(source_id), visit.now)
+    return SourceView(row, stored, known)
+
+
+async def show_source_page(visit: PageContext) -> Reply:
+    """Page of a source."""
+    return await render_source(visit, await find_source_view(visit))
+
+
+async def show_failures(visit: PageContext) -> Reply:
+    """Page of the entities without facts from the last run, a few thousand rows at a time."""
+    found = await find_source_view(visit)
+    after = visit.query("after", "0")
+    place = int(after) if after.isascii() and after.isdigit() and len(after) < _DIGITS else 0
+    return visit.page(
+        "data-source-failures.html",
+        subject=found,
+        failures=await _list_failures(visit, found, place, _FAILURES_OF_A_PAGE),
+        first=place == 0,
+        scanned=store.FAILURES_SCANNED,
+    )
+
+
+async def remove_source(visit: PageContext) -> Reply:
+    """Remove a source with all its facts."""
+    state, found = visit.state, await find_source_view(visit)
+    entry = AuditEntry("data-source.delete", found.id)
+    await define.delete_source(
+        state.database,
+        state.registry,
+        found.id,
+        actor=visit.person.ref,
+        write=guard_recorded_write(visit, found.id, entry),
+        drop=guard_write(visit, found.id),
+    )
+    return visit.redirect("/data-sources", f"{found.row.source.title} was deleted.")
+
+
+async def render_source(
+    visit: PageContext, found: SourceView, status: int = 200, *, entity: str = "", problem: str = ""
+) -> Reply:
+    """The page; `problem` is the reason that a run of `entity` or of everything could not begin."""
+    database, source = visit.state.database, found.row.source
+    is_pushed = found.row.way == "pushed" and not source.draft
+    is_collected = found.id in found.known.integrations
+    can_run = is_collected and await may_manage_source(visit, found.stored, SOURCE_RUN)
+    may_write = await may_manage_source(visit, found.stored, SOURCE_WRITE)
+    last = found.row.last
+    has_failures = bool(last and last.failed and visit.may(CATALOG_READ))
+    versions = await source_store.versions(database, found.id) if found.stored else []
+    return visit.page(
+        "data-source.html",
+        status,
+        subject=found,
+        runs=await runs.list_recent_runs(database, found.id, _RUNS + 1),
+        most_runs=_RUNS,
+        failures=await _list_failures(visit, found, 0, _FAILURES) if has_failures else None,
+        stored=await store.count_stored(database, found.id) if found.row.way == "pushed" else None,
+        counted=store.MOST_COUNTED,
+        pushes=await _describe_pushes(visit, source) if is_pushed else None,
+        soon=_SOON,
+        vendors=_VENDORS,
+        groups=_group_facts(found),
+        versions=versions[:_VERSIONS],
+        suggestions=await store.list_matching(database, source, _SUGGESTIONS) if can_run else [],
+        can_run=can_run,
+        may_see=visit.may(CATALOG_READ),
+        may_write=found.stored is not None and may_write,
+        texts=_write_definitions(found.stored) if may_write else {},
+        entity=entity,
+        problem=problem,
+        source_types=SOURCE_TYPES,
+        cadence=describe_cadence,
+        duration=describe_duration,
+        lifecycle=describe_lifecycle,
+        conditions=describe_conditions,
+        bar=draw_run_bar,
+        figures=describe_outcomes,
+    )
+
+
+async def _list_failures(visit: PageContext, found: SourceView, after: int, limit: int) -> Failures:
+    last = found.row.last
+    if last is None:
+        return Failures([], None)
+    since = last.started_at
+    return await store.page_failures(visit.state.database, found.id, since, after, limit)
+
+
+def _group_facts(found: SourceView) -> list[tuple[str | None, list[Any]]]:
+    """Facts by the tool that returns them."""
+    groups: dict[str | None, list[Any]] = {}
+    for fact in found.row.source.schema:
+        groups.setdefault(find_metric_tool(found.row.source, fact.name), []).append(fact)
+    return list(groups.items())
+
+
+def _write_definitions(stored: StoredSource | None) -> Mapping[str, str]:
+    """Definitions of a custom source, by their state."""
+    if stored is None:
+        return {}
+    given = {"Published": stored.published, "Draft": stored.draft}
+    return {name: yaml_text.write_yaml(text) for name, text in given.items() if text is not None}
+
+
+async def _describe_pushes(visit: PageContext, source: DataSource) -> Pushes:
+    """Last pushes, for people who may see the entities, and examples by the schema."""
+    database = visit.state.database
+    rows = await store.list_pushed(database, source.id, _PUSHES) if visit.may(CATALOG_READ) else []
+    about = await store.list_matching(database, source, 1)
+    return Pushes(
+        [_make_entity_push(source, *row) for row in rows],
+        _make_push_commands(visit, source, *about),
+    )
+
+
+def _make_entity_push(source: DataSource, ref: str, written_at: int, text: str) -> EntityPush:
+    values: dict[str, Any] = msgspec.json.decode(text)
+    known = [fact for fact in source.schema if fact.name in values]
+    shown = [
+        (fact_display.title(fact), fact_display.in_words(fact, values[fact.name])) for fact in known
+    ]
+    return EntityPush(ref, written_at, shown[:_EXAMPLES], len(values) - len(shown[:_EXAMPLES]))
+
+
+def _make_push_commands(
+    visit: PageContext, source: DataSource, ref: str = _ANY_ENTITY
+) -> dict[str, str]:
+    """Commands that push facts, by program."""
+    facts = {
+        fact.name: _EXAMPLE_VALUES.get(fact.type, "text") for fact in source.schema[:_EXAMPLES]
+    }
+    pairs = " ".join(quoted(f"{name}={word_of(value)}") for name, value in facts.items())
+    item = {"entity": ref, "facts": facts}
+    body = msgspec.json.encode({"items": [item]}).decode()
+    return commands(
+        visit.server,
+        f"push-facts {quoted(source.id)} --entity {quoted(ref)} {pairs}",
+        quoted(f"{visit.server}/api/tech-insights/v1/facts/{source.id}"),
+        f"-d {quoted(body)}",
+    )
+
+
+DATA_SOURCE: Sequence[PageRoute] = (
+    PageRoute("GET", _SOURCE_PATH, show_source_page, (SOURCE_READ,)),
+    PageRoute("GET", f"{_SOURCE_PATH}/failures", show_failures, (SOURCE_READ, CATALOG_READ)),
+    PageRoute("POST", f"{_SOURCE_PATH}/delete", remove_source, (SOURCE_WRITE,), owned=True),
+)
+
+
+_RUNS_PATH: Final = "/data-sources/{id}/runs"
+_MOST_RUNS: Final = 2 * runs.RUNS_KEPT
+# A run of which so long nothing came is explained.
+_PATIENCE: Final = 15_000
+
+# The kinds of gaps of a run, in the order in which they are shown.
+GAP_KINDS: Final = {
+    "passing": "Could not be asked for; the last values are kept for three cadences",
+    "final": "The vendor does not show it",
+    "skipped": "Skipped: nothing says where to look",
+}
+_MOST_PLACES: Final = 6
+
+
+class ReasonOfGaps(NamedTuple):
+    """A reason, the highest number of entities that it affects at one place, and the places."""
+
+    kind: str
+    reason: Reason
+    entities: int
+    places: list[str]
+    more: int
+
+
+class GivenUpRow(NamedTuple):
+    """A batch that was given up: the number of its entities, and what they point to."""
+
+    batch: GivenUpBatch
+    entities: int
+    targets: list[str]
+    more: int
+
+
+async def show_runs(visit: PageContext) -> Reply:
+    """Page of the last runs of a source."""
+    found, database = await find_source_view(visit), visit.state.database
+    return visit.page(
+        "data-source-runs.html",
+        subject=found,
+        runs=await runs.list_recent_runs(database, found.id, _MOST_RUNS),
+        given_up=[
+            _make_given_up_row(visit, one)
+            for one in await runs.list_given_up_batches(database, found.id)
+        ],
+        may_run=await may_manage_source(visit, found.stored, SOURCE_RUN),
+        bar=draw_run_bar,
+        figures=describe_outcomes,
+    )
+
+
+async def retry_batches(visit: PageContext) -> Reply:
+    """Start a run of what was given up, and redirect to its page."""
+    found, state = await find_source_view(visit), visit.state
+    try:
+        run_id = await run_start.retry_given_up(
+            state.database,
+            state.registry,
+            found.id,
+            actor=visit.person.ref,
+            clock=state.clock,
+            write=guard_recorded_write(
+                visit, found.id, audit.run_entry(found.id, None), SOURCE_RUN
+            ),
+            tracer=state.tracer,
+        )
+    except ConflictError as error:
+        return visit.redirect(f"{found.path}/runs", error.message)
+    return visit.redirect(f"{found.path}/runs/{run_id}")
+
+
+async def begin_source_run(visit: PageContext) -> Reply:
+    """Start a run of a source, of every entity or of one, and redirect to its page.
+
+    With `next`, a path of this service, it redirects there. If all entities are being collected
+    already, it redirects to that run.
+    """
+    found, sent = await find_source_view(visit), visit.sent
+    entity, back = sent.one("entity"), sent.one("next")
+    try:
+        run = await _start_run(visit, found.id, entity)
+    except (InputError, ConflictError, NotFoundError) as error:
+        known = await runs.fetch_source_health(visit.state.database, found.id)
+        under_way = known and known.running
+        if under_way and not entity:
+            notice = "A run was already in progress: this is it."
+            return visit.redirect(f"{found.path}/runs/{under_way.id}", notice)
+        return await render_source(visit, found, error.status, entity=entity, problem=error.message)
+    if back and choose_safe_path(back) == back:
+        return visit.redirect(back, f"{found.row.source.title} is being asked now.")
+    return visit.redirect(f"{found.path}/runs/{run.id}")
+
+
+async def show_run(visit: PageContext) -> Reply:
+    """Page of a run: its progress, or its result."""
+    found = await find_source_view(visit)
+    text = visit.request.parameter("run")
+    is_number = text.isascii() and text.isdigit() and len(text) < _DIGITS
+    run = await runs.fetch_run(visit.state.database, int(text)) if is_number else None
+    if run is None or run.source_id != found.id:
+        raise NotFoundError(f"There is no such run of {found.id}; old ones are removed.")
+    last = found.row.last
+    has_failures = last is not None and last.id == run.id and run.failed > 0
+    elapsed = (visit.now if run.finished_at is None else run.finished_at) - run.started_at
+    return visit.page(
+        "data-source-run.html",
+        subject=found,
+        run=run,
+        elapsed=max(0, elapsed),
+        # The entities are kept of the last run of everything.
+        failures=f"{found.path}/failures" if has_failures and visit.may(CATALOG_READ) else "",
+        is_stuck=_is_run_stuck(run, elapsed),
+        parts_of=count_outcomes(run),
+        bar=draw_run_bar,
+        figures=describe_outcomes,
+        gaps=group_gaps(await runs.list_gaps(visit.state.database, run.id)),
+    )
+
+
+async def _start_run(visit: PageContext, source_id: str, entity: str) -> RunRecord:
+    state = visit.state
+    ref = str(refs.parse_ref(entity, kind="component")) if entity else None
+    return await run_start.run_now(
+        state.database,
+        state.registry,
+        source_id,
+        ref,
+        actor=visit.person.ref,
+        clock=state.clock,
+        write=guard_recorded_write(visit, source_id, audit.run_entry(source_id, ref), SOURCE_RUN),
+        tracer=state.tracer,
+    )
+
+
+def _make_given_up_row(visit: PageContext, batch: GivenUpBatch) -> GivenUpRow:
+    targets = batch_targets(batch.work)
+    shown = list(targets)[:_MOST_PLACES] if visit.may(CATALOG_READ) else []
+    return GivenUpRow(batch, sum(map(len, targets.values())), shown, len(targets) - len(shown))
+
+
+def _is_run_stuck(run: RunRecord, elapsed: int) -> bool:
+    is_waiting = run.finished_at is None and not (run.covered or run.failed)
+    return is_waiting and elapsed >= _PATIENCE
+
+
+def group_gaps(gaps: Iterable[CountedGap]) -> list[ReasonOfGaps]:
+    """Gaps by reason, each reason once: transient ones first, then the most common."""
+    found: dict[tuple[str, str], list[CountedGap]] = {}
+    for gap in gaps:
+        found.setdefault((gap.kind, gap.reason), []).append(gap)
+    order = list(GAP_KINDS)
+    rows = [_make_gap_row(kind, reason, same) for (kind, reason), same in found.items()]
+    return sorted(rows, key=lambda row: (order.index(row.kind), -row.entities, row.places))
+
+
+def _make_gap_row(kind: str, reason: str, same: list[CountedGap]) -> ReasonOfGaps:
+    places = [gap.place for gap in same if gap.place]
+    most = max(gap.entities for gap in same)
+    shown, rest = places[:_MOST_PLACES], places[_MOST_PLACES:]
+    return ReasonOfGaps(kind, plain(reason), most, shown, len(rest))
+
+
+SOURCE_RUNS: Sequence[PageRoute] = (
+    PageRoute("GET", _RUNS_PATH, show_runs, (SOURCE_READ,)),
+    PageRoute("POST", _RUNS_PATH, begin_source_run, (SOURCE_RUN,), owned=True),
+    PageRoute("POST", "/data-sources/{id}/given-up", retry_batches, (SOURCE_RUN,), owned=True),
+    PageRoute("GET", f"{_RUNS_PATH}/{{run}}", show_run, (SOURCE_READ,)),
+)

@@ -1,0 +1,146 @@
+"""Counts as bars that lead to what they count, trends, and the addresses of filtered pages."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+from urllib.parse import urlencode
+
+from factbook.checks.definitions.scorecard import NO_LEVEL_TITLE, NO_LEVEL_WORD, Scorecard
+from factbook.checks.results.grader import NO_LEVEL, LevelTally
+from factbook.checks.results.state_store import StateCounts
+from factbook.checks.scorecard_figures import TrendPoint
+from factbook.clock import DAY
+from factbook.web.charts import Point
+from factbook.web.site import formats
+from factbook.web.site.formats import segment
+from factbook.web.site.page_context import PageContext
+
+# The kind of the pages for each state.
+STATE_KINDS: Final = {
+    "pass": "good",
+    "fail": "bad",
+    "unknown": "unknown",
+    "exempt": "exempt",
+    "not-applicable": "outside",
+}
+
+
+class Share(NamedTuple):
+    """A count as a bar, drawn as a part of `most`; `path` leads to what it counts.
+
+    Of a mean, `population` is the number of entities that it is the mean of.
+    """
+
+    label: str
+    value: int
+    most: int
+    path: str | None
+    kind: str = ""
+    population: int | None = None
+
+
+class Address(NamedTuple):
+    """The path of the page and what its query asks, from which others are made."""
+
+    path: str
+    query: dict[str, str]
+
+    def to(self, **changes: str | None) -> str:
+        """The address with changes, on the first page; None leaves something out."""
+        asked = {**self.query, "cursor": None, **changes}
+        query = urlencode({name: value for name, value in asked.items() if value is not None})
+        return f"{self.path}?{query}" if query else self.path
+
+
+class ResultFigures(NamedTuple):
+    """Pass rate and coverage of results: of those that are known, and of all."""
+
+    counts: StateCounts
+
+    @property
+    def known(self) -> int:
+        """The number of results that are known."""
+        return self.counts.passing + self.counts.failing
+
+    @property
+    def total(self) -> int:
+        """The number of results that are known or should be."""
+        return self.known + self.counts.undecided
+
+    @property
+    def passing(self) -> str:
+        """The share of known results that pass."""
+        return formats.percent(self.counts.passing, self.known)
+
+    @property
+    def coverage(self) -> str:
+        """The share of results that are known."""
+        return formats.percent(self.known, self.total)
+
+    @property
+    def meter(self) -> Share:
+        """The passing results as a part of all, so that what is unknown is left empty."""
+        label = f"{self.counts.passing} of {self.total} pass"
+        return Share(label, self.counts.passing, self.total, None, "good")
+
+
+def make_filter_address(visit: PageContext, path: str, names: Iterable[str]) -> Address:
+    """The address of a page with those of its parameters that are given."""
+    return Address(path, {name: text for name in names if (text := visit.query(name))})
+
+
+def make_check_path(check_id: str, **query: str) -> str:
+    """Path of the page of a check, with what its query asks."""
+    return _make_address(f"/checks/{segment(check_id)}", query)
+
+
+def make_scorecard_path(scorecard_id: str, page: str = "", **query: str) -> str:
+    """Path of a page of a scorecard."""
+    return _make_address(f"/scorecards/{segment(scorecard_id)}{page and '/'}{page}", query)
+
+
+def make_state_shares(check_id: str, counts: StateCounts, **query: str) -> list[Share]:
+    """The entities of a check by state; `query` is what they have in common."""
+    most = sum(counts)
+    return [
+        Share(word, count, most, make_check_path(check_id, **query, state=word), kind)
+        for (word, kind), count in zip(STATE_KINDS.items(), counts, strict=True)
+    ]
+
+
+def make_level_shares(card: Scorecard, tally: LevelTally, **query: str) -> list[Share]:
+    """The entities of a scorecard by level, the highest first; `query` is what they share.
+
+    A scorecard without levels has none.
+    """
+    if not card.levels:
+        return []
+    named = [(level.id, level.title, rank) for rank, level in enumerate(card.levels, 1)][::-1]
+    named.append((NO_LEVEL_WORD, NO_LEVEL_TITLE, NO_LEVEL))
+    return [
+        Share(
+            title,
+            tally.levels.get(rank, 0),
+            tally.total,
+            make_scorecard_path(card.id, "entities", **query, level=id_),
+            "" if rank else "outside",
+        )
+        for id_, title, rank in named
+    ]
+
+
+def make_trend_points(found: Sequence[TrendPoint]) -> list[Point]:
+    """The mean score day by day; None where nothing had one."""
+    return [(point.day * DAY, point.figures.mean) for point in found]
+
+
+def describe_populations(found: Sequence[TrendPoint]) -> dict[int, str]:
+    """The entities that had a score on each day, of all on that day, in words."""
+    return {
+        point.day * DAY: f"of {point.figures.scored:,} of {point.figures.total:,} entities"
+        for point in found
+    }
+
+
+def _make_address(path: str, query: dict[str, str]) -> str:
+    given = {name: value for name, value in query.items() if value}
+    return f"{path}?{urlencode(given)}" if given else path

@@ -1,1 +1,0 @@
-"""Pages of sign-in and of the first start."""

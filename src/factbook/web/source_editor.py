@@ -1,0 +1,392 @@
+"""Editor of custom data sources: create, save a draft, try it, publish it.
+
+A form carries the edition of its draft, and does not overwrite a newer one of somebody else.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, TypeVar
+
+import msgspec
+
+from factbook.auth.permissions import CATALOG_READ, SOURCE_WRITE
+from factbook.datasources import define, trial
+from factbook.datasources.custom import definition, yaml_text
+from factbook.datasources.custom.definition import CustomSourceDefinition
+from factbook.datasources.stores import StoredSource, source_store
+from factbook.datasources.trial import TrialResponse
+from factbook.errors import (
+    ConflictError,
+    FactbookError,
+    InputError,
+    InvalidItemsError,
+    NotAllowedError,
+    problem,
+)
+from factbook.facts import schema, store
+from factbook.facts.freshness import find_reason
+from factbook.facts.schema import Fact
+from factbook.http import audit
+from factbook.http.requests import Reply
+from factbook.storage import Transaction, Write
+from factbook.web import data_sources
+from factbook.web.data_sources import make_source_path
+from factbook.web.site.endpoint import PageRoute
+from factbook.web.site.page_context import PageContext
+
+T = TypeVar("T")
+
+
+class OvertakenError(ConflictError):
+    """Someone else has changed the draft in the meantime."""
+
+    def __init__(self, newer: StoredSource | None) -> None:
+        self.newer = newer
+        super().__init__(
+            "The data source has been deleted in the meantime." if newer is None else None
+        )
+
+
+def refuse_overtaken(write: Write, source_id: str, seen: str) -> Write:
+    """The same work, raising OvertakenError if the draft is not the one that was seen."""
+
+    def guarded(function: Callable[[Transaction], T]) -> Any:
+        def work(transaction: Transaction) -> T:
+            there = source_store.read(transaction, source_id)
+            if there is None or get_edition(there) != seen:
+                raise OvertakenError(there)
+            return function(transaction)
+
+        return write(work)
+
+    return guarded
+
+
+def get_edition(stored: StoredSource) -> str:
+    """Identifier of a draft's edition."""
+    return str(stored.updated_at)
+
+
+class FactTrial(NamedTuple):
+    """Result of one fact: a value as JSON, or the reason for none, and its meaning."""
+
+    fact: Fact
+    value: str | None
+    reason: str
+    meaning: str
+
+
+class DefinitionTrial(NamedTuple):
+    """Result of a trial; `whole` is the reason that there is no value at all."""
+
+    ref: str
+    request: Any
+    answer: TrialResponse | None
+    brought: list[FactTrial]
+    whole: str
+
+    @property
+    def meaning(self) -> str:
+        """Meaning of the reason for no value at all."""
+        return schema.REASONS[schema.reason_word(self.whole)]
+
+    @property
+    def found(self) -> int:
+        """Number of facts with a value."""
+        return sum(one.value is not None for one in self.brought)
+
+
+async def run_trial(
+    visit: PageContext, definition: CustomSourceDefinition, entity: str
+) -> DefinitionTrial:
+    """Collect for the entity, and store nothing.
+
+    Raises InputError for an invalid reference and for a connection that does not allow it,
+    NotFoundError for an unknown entity.
+    """
+    if not entity:
+        raise InputError("Name an entity to try it on.")
+    state = visit.state
+    ref, found = await trial.try_definition(
+        state.database, state.registry, state.connect, definition, entity
+    )
+    brought = [
+        _make_fact_trial(fact, found.facts, found.reasons) for fact in definition.source.schema
+    ]
+    return DefinitionTrial(ref, found.request, found.answer, brought, found.reasons.get("", ""))
+
+
+def _make_fact_trial(fact: Fact, facts: Any, reasons: Any) -> FactTrial:
+    if fact.name in facts:
+        return FactTrial(fact, msgspec.json.encode(facts[fact.name]).decode(), "", "")
+    reason = find_reason(fact.name, reasons) or reasons.get("") or schema.NEVER_COLLECTED
+    return FactTrial(fact, None, reason, schema.REASONS[schema.reason_word(reason)])
+
+
+_NEW_SOURCE_PATH: Final = "/data-sources/new"
+_EDITED_PATH: Final = "/data-sources/{id}"
+_SUGGESTIONS: Final = 8
+
+
+@dataclass
+class _Editing:
+    """State of the editor beside the source: the text, and the result of the last action."""
+
+    text: str
+    seen: str
+    definition: CustomSourceDefinition | None = None
+    entity: str = ""
+    problems: Sequence[dict[str, str]] = ()
+    lost: Sequence[dict[str, str]] = ()
+    conflict: StoredSource | None = None
+    trial: DefinitionTrial | None = None
+    trial_problem: str = ""
+    status: int = 200
+
+
+async def begin_source(visit: PageContext) -> Reply:
+    """Form to choose the type of a new source; with a type and an id, its initial definition."""
+    type_, source_id = visit.query("type"), visit.query("id")
+    if not source_id:
+        return _show_types(visit, type_)
+    if type_ not in data_sources.list_source_types(visit):
+        return _show_types(visit, type_, source_id, "Choose where the facts come from.")
+    try:
+        owner = (
+            min(await data_sources.list_person_groups(visit), default=None)
+            if visit.own_only
+            else None
+        )
+        text = definition.write_starter(source_id, type_, owner)  # type: ignore[arg-type]  # it is one
+        define.check_custom_id(source_id, visit.state.registry)
+        _check_source_address(source_id)
+    except FactbookError as error:
+        return _show_types(visit, type_, source_id, error.message)
+    if await source_store.one(visit.state.database, source_id) is not None:
+        return _show_types(visit, type_, source_id, _describe_taken(source_id))
+    return await _show_editor(visit, None, await _check_quietly(visit, _Editing(text, "")))
+
+
+async def create_from_form(visit: PageContext) -> Reply:
+    """Save a new source, publish it, or try it."""
+    return await _answer_form(visit, None)
+
+
+async def edit_source(visit: PageContext) -> Reply:
+    """Editor of a source, with its draft or the published definition."""
+    stored = await _find_edited_source(visit)
+    editing = _Editing(yaml_text.write_yaml(stored.written), get_edition(stored))
+    return await _show_editor(visit, stored, await _check_quietly(visit, editing))
+
+
+async def save_source(visit: PageContext) -> Reply:
+    """Save the draft of a source, publish it, or try it."""
+    return await _answer_form(visit, await _find_edited_source(visit))
+
+
+async def publish_draft(visit: PageContext) -> Reply:
+    """Publish the stored draft; with the form's consent even if facts are lost."""
+    stored, sent = await _find_edited_source(visit), visit.sent
+    editing = _Editing(yaml_text.write_yaml(stored.written), sent.one("seen"))
+    return await _publish_stored(visit, stored, editing, force=sent.one("force") == "yes")
+
+
+async def _answer_form(visit: PageContext, stored: StoredSource | None) -> Reply:
+    sent = visit.sent
+    editing = _Editing(sent.raw("text"), sent.one("seen"), entity=sent.one("entity"))
+    try:
+        document = await asyncio.to_thread(yaml_text.read_yaml, editing.text)
+        editing.definition = await _check_document(visit, document, stored)
+        if stored is None:
+            _check_source_address(document["id"])
+    except FactbookError as error:
+        editing.problems = error.problem_list
+        editing.status = error.status
+        return await _show_editor(visit, stored, editing)
+    if sent.one("do") == "try":
+        return await _try_on_entity(visit, stored, editing)
+    return await _save_source(visit, stored, editing, document)
+
+
+async def _save_source(
+    visit: PageContext, stored: StoredSource | None, editing: _Editing, document: dict[str, Any]
+) -> Reply:
+    sent, state = visit.sent, visit.state
+    action = "data-source.create" if stored is None else "data-source.replace"
+    now = visit.now
+    write = data_sources.guard_recorded_write(
+        visit, document["id"], audit.source_entry(action, now)
+    )
+    put = define.create_source
+    if stored is not None:
+        put = define.replace_source
+        write = refuse_overtaken(write, stored.id, sent.one("over") or editing.seen)
+    try:
+        saved = await put(state.registry, document, actor=visit.person.ref, now=now, write=write)
+    except OvertakenError as error:
+        return await _show_overtaken(visit, stored, editing, error)
+    except ConflictError as error:
+        taken = await source_store.one(state.database, document["id"]) is not None
+        message = _describe_taken(document["id"]) if taken else error.message
+        editing.problems, editing.status = [problem("id", message)], error.status
+        return await _show_editor(visit, stored, editing)
+    except (NotAllowedError, InvalidItemsError) as error:
+        editing.problems, editing.status = error.problem_list, error.status
+        return await _show_editor(visit, stored, editing)
+    if sent.one("do") == "publish":
+        editing.seen = get_edition(saved)
+        return await _publish_stored(visit, saved, editing, force=False)
+    return visit.redirect(f"{make_source_path(saved.id)}/edit", _describe_saved(saved))
+
+
+async def _publish_stored(
+    visit: PageContext, stored: StoredSource, editing: _Editing, *, force: bool
+) -> Reply:
+    state, now = visit.state, visit.now
+    write = data_sources.guard_recorded_write(
+        visit, stored.id, audit.source_entry("data-source.publish", now)
+    )
+    try:
+        found = await define.publish_source(
+            state.database,
+            state.registry,
+            stored.id,
+            actor=visit.person.ref,
+            now=now,
+            force=force,
+            write=refuse_overtaken(write, stored.id, editing.seen),
+        )
+    except OvertakenError as error:
+        return await _show_overtaken(visit, stored, editing, error)
+    except InvalidItemsError as error:
+        editing.problems, editing.status = error.problem_list, error.status
+        return await _show_editor(visit, stored, editing)
+    except ConflictError as error:
+        if "problems" not in error.details:
+            raise
+        editing.lost, editing.status = error.details["problems"], error.status
+        return await _show_editor(visit, stored, editing)
+    notice = f"Version {found.version} is published."
+    return visit.redirect(make_source_path(stored.id), notice)
+
+
+async def _show_overtaken(
+    visit: PageContext, stored: StoredSource | None, editing: _Editing, error: OvertakenError
+) -> Reply:
+    """The editor with the text as sent, and the draft that it would have overwritten."""
+    editing.status, editing.conflict = error.status, error.newer
+    if error.newer is None:
+        editing.problems = error.problem_list
+    return await _show_editor(visit, error.newer or stored, editing)
+
+
+async def _try_on_entity(
+    visit: PageContext, stored: StoredSource | None, editing: _Editing
+) -> Reply:
+    visit.require(CATALOG_READ)
+    definition = editing.definition
+    assert definition is not None
+    try:
+        if visit.own_only:
+            source, actor = definition.source, visit.person.ref
+            await define.check_trial_allowed(
+                visit.state.database, source.id, source.owner, actor, visit.state.trust
+            )
+        editing.trial = await run_trial(visit, definition, editing.entity)
+    except FactbookError as error:
+        if error.status >= 500:
+            raise
+        editing.trial_problem, editing.status = error.message, error.status
+    return await _show_editor(visit, stored, editing)
+
+
+async def _show_editor(visit: PageContext, stored: StoredSource | None, editing: _Editing) -> Reply:
+    state, definition = visit.state, editing.definition
+    suggestions = []
+    if definition is not None and visit.may(CATALOG_READ):
+        suggestions = await store.list_matching(state.database, definition.source, _SUGGESTIONS)
+    is_asking = definition is not None and definition.type == "http"
+    return visit.page(
+        "data-source-edit.html",
+        editing.status,
+        editing=editing,
+        stored=stored,
+        path=_NEW_SOURCE_PATH if stored is None else f"{make_source_path(stored.id)}/edit",
+        suggestions=suggestions,
+        connections=await data_sources.list_usable_connections(visit) if is_asking else [],
+        may_connect=visit.may(SOURCE_WRITE),
+        newer=editing.conflict and get_edition(editing.conflict),
+        may_try=visit.may(CATALOG_READ),
+    )
+
+
+def _show_types(visit: PageContext, type_: str, source_id: str = "", problem: str = "") -> Reply:
+    return visit.page(
+        "data-source-new.html",
+        400 if problem else 200,
+        types=(types := data_sources.list_source_types(visit)),
+        type=type_ if type_ in types else "entity",
+        id=source_id,
+        problem=problem,
+    )
+
+
+async def _find_edited_source(visit: PageContext) -> StoredSource:
+    """Custom source in the address; raises NotFoundError, ConflictError for a builtin one.
+
+    For owners it raises NotAllowedError for one of others, whose definition is not shown either.
+    """
+    source_id = visit.request.parameter("id")
+    define.check_custom_id(source_id, visit.state.registry)
+    stored = await source_store.existing(visit.state.database, source_id)
+    if visit.own_only:
+        await define.check_own_source(
+            visit.state.database, stored, visit.person.ref, visit.state.trust
+        )
+    return stored
+
+
+async def _check_document(
+    visit: PageContext, document: dict[str, Any], stored: StoredSource | None
+) -> CustomSourceDefinition:
+    depth, source_id = visit.state.settings.max_json_depth, stored.id if stored else None
+    return await define.read_source(document, visit.state.registry, depth, source_id)
+
+
+async def _check_quietly(visit: PageContext, editing: _Editing) -> _Editing:
+    """Parse the text as far as it is valid; problems are not reported before a submit."""
+    try:
+        document = await asyncio.to_thread(yaml_text.read_yaml, editing.text)
+        editing.definition = await _check_document(visit, document, None)
+    except InputError:
+        pass
+    return editing
+
+
+def _check_source_address(source_id: str) -> None:
+    """Raise ConflictError for an id whose page would have this page's address."""
+    if make_source_path(source_id) == _NEW_SOURCE_PATH:
+        raise ConflictError(f"The page of {source_id} would be this one; choose another id.")
+
+
+def _describe_saved(stored: StoredSource) -> str:
+    if stored.draft is None:
+        return "Nothing differs from what is published."
+    return "The draft is saved. It is collected only on demand until it is published."
+
+
+def _describe_taken(source_id: str) -> str:
+    return f"There is already a data source {source_id}; choose another id."
+
+
+SOURCE_EDITOR: Sequence[PageRoute] = tuple(
+    PageRoute(method, path, handler, (SOURCE_WRITE,), owned=True)
+    for method, path, handler in (
+        ("GET", _NEW_SOURCE_PATH, begin_source),
+        ("POST", _NEW_SOURCE_PATH, create_from_form),
+        ("GET", f"{_EDITED_PATH}/edit", edit_source),
+        ("POST", f"{_EDITED_PATH}/edit", save_source),
+        ("POST", f"{_EDITED_PATH}/publish", publish_draft),
+    )
+)
