@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 import psycopg
 import pytest
 
-from factbook.storage import dialects
+from factbook.storage import database, sqlite
 
 TEST: Final = "tests/statements.py::test_postgresql_accepts_every_statement_that_ran_on_sqlite"
 
@@ -34,8 +34,8 @@ class StatementRecorder:
 
     def __init__(self) -> None:
         self.statements: set[str] = set()
-        for name in ("sqlite", "sqlite_find"):
-            setattr(dialects, name, self._recording(getattr(dialects, name)))
+        for name in ("translate_to_sqlite", "translate_find"):
+            setattr(sqlite, name, self._recording(getattr(sqlite, name)))
 
     def _recording(self, translate: Any) -> Any:
         """The same function, which records what it translates."""
@@ -81,7 +81,7 @@ def accepted_statements(sqlite_file: Path, statements: Iterable[str]) -> Iterato
             # SQLite prepares a statement before it asks for the parameters, which are missing here.
             with suppress(sqlite3.ProgrammingError):
                 try:
-                    connection.execute(f"EXPLAIN {dialects.sqlite(sql)[0]}")
+                    connection.execute(f"EXPLAIN {database.translate_to_sqlite(sql)[0]}")
                 except sqlite3.OperationalError:
                     continue
             yield sql
@@ -102,6 +102,6 @@ def refused_statements(url: str, statements: Iterable[str]) -> dict[str, str]:
 
 def _numbered(sql: str) -> str:
     """The statement for PostgreSQL, with $1, $2, … where psycopg has %s."""
-    first, *others = dialects.postgresql(sql).split("%s")
+    first, *others = database.translate_to_postgresql(sql).split("%s")
     numbered = first + "".join(f"${number}{text}" for number, text in enumerate(others, 1))
     return numbered.replace("%%", "%")

@@ -17,7 +17,7 @@ import factbook
 from factbook.clock import SECOND
 from factbook.collection import collector, run_start
 from factbook.scheduling import lease
-from factbook.storage import short_locks
+from factbook.storage.partitions import PAUSE_SECONDS
 from factbook.web import routes
 from factbook.webhooks import sender
 from tests import waiting
@@ -335,7 +335,7 @@ def test_waits_are_ten_times_as_long_as_what_they_wait_for() -> None:
         (waiting.LONG, lease.LEADERSHIP_RENEWED_EVERY / SECOND),
         (waiting.LONG, run_start.ARRIVALS_PAUSE / SECOND),
         (waiting.LONG, collector.POLL_SECONDS),
-        (waiting.LONG, short_locks.PAUSE_SECONDS),
+        (waiting.LONG, PAUSE_SECONDS),
         (waiting.TAKEN_OVER, lease.LEADERSHIP_HELD / SECOND),
         (waiting.TAKEN_OVER, sender.CLAIM_DURATION / SECOND),
     ]

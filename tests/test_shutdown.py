@@ -17,7 +17,7 @@ from structlog.testing import capture_logs
 from factbook import listeners, shutdown
 from factbook.errors import OutdatedError, UnavailableError
 from factbook.http.background_tasks import Tasks
-from factbook.storage.migrations import migrate, shipped
+from factbook.storage.migrations import get_migration_texts, migrate
 from factbook.worker import Worker
 from tests import commands
 from tests.processes import FACTBOOK, TOKEN_KEY, clean_environment
@@ -109,7 +109,7 @@ async def test_a_worker_that_a_schema_has_left_behind_ends_though_a_loop_swallow
     service: Service,
 ) -> None:
     working = await at_work(service)
-    later = {**shipped(), "9998_next.sql": "-- Works from: 9998\n"}
+    later = {**get_migration_texts(), "9998_next.sql": "-- Works from: 9998\n"}
     await migrate(service.state.database, NOON, known=later)
     with pytest.raises(OutdatedError):
         await working

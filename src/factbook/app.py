@@ -40,7 +40,7 @@ from factbook.scim.identity import settle_all_roles
 from factbook.settings import Settings
 from factbook.settings.table import load_settings
 from factbook.storage import Database
-from factbook.storage.observation import observed
+from factbook.storage.database import observe_database
 from factbook.tools import TOOLS, Tool
 from factbook.tools.toolsets import list_toolsets as toolset_list
 from factbook.webhooks.sender import GuardedPost
@@ -113,7 +113,7 @@ class Application(Backend):
     async def running(self) -> AsyncIterator[State]:
         """Open all resources, serve, and close them in reverse order."""
         async with self.opened() as opened:
-            state = self._state(observed(opened, self._metrics.load))
+            state = self._state(observe_database(opened, self._metrics.load))
             await adopt_webhooks(state.database, state.token_key)
             rules = group_roles.make_group_rules(self.settings)
             await settle_all_roles(state.database, rules, self._clock())

@@ -26,9 +26,10 @@ from factbook.observability.traces import Tracing
 from factbook.outbound.client import HttpClient
 from factbook.scheduling.lease import Leadership, Role
 from factbook.settings import Settings
-from factbook.storage import Database, schema_check
+from factbook.storage import Database
 from factbook.storage.database_url import open_database
 from factbook.storage.migrations import migrate as migrate_database
+from factbook.storage.migrations import verify_schema
 from factbook.telemetry import logs
 from factbook.webhooks.digests import DigestSender
 from factbook.webhooks.sender import GuardedPost, WebhookSender
@@ -234,5 +235,5 @@ async def migrate(database: Database, now: int) -> list[str]:
     Raises UnavailableError when it could not be worked on all the same.
     """
     applied = await migrate_database(database, now, _STEPS)
-    await schema_check.verify(database)
+    await verify_schema(database)
     return applied

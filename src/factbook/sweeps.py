@@ -21,7 +21,8 @@ from factbook.importers import records
 from factbook.importers.snapshot import PREFIX
 from factbook.scheduling import runs
 from factbook.settings import Settings
-from factbook.storage import Database, Transaction, partitions
+from factbook.storage import Database, Transaction
+from factbook.storage.partitions import extend_partitions
 from factbook.webhooks import store
 
 log = structlog.get_logger("factbook.worker")
@@ -89,13 +90,13 @@ async def _sweep_sessions(given: Round) -> None:
 
 
 async def _sweep_audit(given: Round) -> None:
-    await partitions.extend(given.database, audit_retention.MONTHLY, given.now)
+    await extend_partitions(given.database, audit_retention.MONTHLY, given.now)
     if days := given.settings.audit_days:
         await audit_retention.sweep(given.database, given.before(days), given.pace)
 
 
 async def _sweep_history(given: Round) -> None:
-    await partitions.extend(given.database, retention.MONTHLY_HISTORY, given.now)
+    await extend_partitions(given.database, retention.MONTHLY_HISTORY, given.now)
     await retention.drop_months(given.database, given.sources, given.time)
     gone = await retention.sweep_history(given.database, given.sources, given.time, given.pace)
     if gone:

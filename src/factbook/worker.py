@@ -25,7 +25,8 @@ from factbook.scheduling import housekeeping, lease
 from factbook.scheduling.housekeeping import RetentionClock
 from factbook.scheduling.lease import Leadership
 from factbook.settings import Settings
-from factbook.storage import Database, migrations
+from factbook.storage import Database
+from factbook.storage.migrations import check_migrations
 from factbook.sweeps import PARTS, Part, Round
 from factbook.telemetry.logs import redact_text
 from factbook.webhooks.digests import DigestSender
@@ -114,7 +115,7 @@ class Worker:
     async def _check(self) -> None:
         # Notices a file that is gone, and room on a disk that was full, before anybody writes.
         await self._database.check()
-        await migrations.check(self._database)
+        await check_migrations(self._database)
 
     async def _stop(self, tasks: list["asyncio.Task[None]"]) -> None:
         """End the loops and release unfinished work at once."""

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from factbook.storage import Transaction, migrations
+from factbook.storage import Transaction
+from factbook.storage.migrations import list_migrations
 from tests.collection.world import World
 from tests.service import NOON, PUSH, Service, component, resource
 
@@ -33,7 +34,7 @@ async def test_metrics_count_what_is_stored(service: Service) -> None:
     events = (await service.http.get("/api/events")).json()["events"]
     found = await shown(service)
     assert (found["factbook_sets"], found["factbook_entities"]) == (2, 4)
-    assert found["factbook_schema_version"] == len(migrations.names())
+    assert found["factbook_schema_version"] == len(list_migrations())
     assert found["factbook_events_last_position"] > 0
     assert found["factbook_events_last_timestamp_seconds"] == NOON / 1000
     assert len(events) >= found["factbook_events_last_position"]

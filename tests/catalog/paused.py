@@ -5,7 +5,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
-from factbook.storage.observation import Around, Running
+from factbook.storage.database import Around, Running
 
 _LONGEST = 60
 

@@ -15,8 +15,8 @@ from factbook.catalog.store.diff import Guards
 from factbook.catalog.store.stored_sets import Actor, PushResult
 from factbook.errors import ConflictError, UnavailableError
 from factbook.storage import Database, Transaction
+from factbook.storage.database import observe_database
 from factbook.storage.database_url import open_database
-from factbook.storage.observation import observed
 from tests.catalog.paused import Pause
 from tests.service import NOON, component
 from tests.storage.waiting_locks import is_lock_awaited
@@ -38,7 +38,7 @@ class Push:
 
     def __init__(self, database: Database, before: str) -> None:
         self._pause = Pause(before)
-        self.database = observed(database, self._pause)
+        self.database = observe_database(database, self._pause)
         self._task: asyncio.Task[Any] | None = None
 
     async def reach(self, work: Awaitable[Any]) -> None:

@@ -14,7 +14,8 @@ from factbook.errors import InputError
 from factbook.operations import commands
 from factbook.operations.doctor.examination import examine
 from factbook.scheduling import housekeeping
-from factbook.storage import Database, introspection
+from factbook.storage import Database
+from factbook.storage.migrations import introspect_schema
 from factbook.worker import Worker
 from tests.conftest import StartService
 from tests.operations.doctor.conftest import nobody
@@ -43,7 +44,7 @@ async def a_round(service: Service) -> None:
 
 async def kept(database: Database) -> dict[str, int]:
     """How many rows every table has."""
-    found = await introspection.schema(database)
+    found = await introspect_schema(database)
     tables = {name.split()[1].partition(".")[0] for name in found if name.startswith("column ")}
     counts = {}
     for table in sorted(tables - OTHERS):

@@ -18,7 +18,7 @@ from factbook.errors import UnavailableError
 from factbook.settings import Settings
 from factbook.storage import Database, Transaction
 from factbook.storage.database_url import open_database
-from factbook.storage.migrations import migrate, shipped
+from factbook.storage.migrations import get_migration_texts, migrate
 from tests.conftest import TOKEN_KEY
 from tests.service import NOON, Service, Time, component, started
 
@@ -168,7 +168,7 @@ async def test_a_new_database_is_not_made_on_a_full_disk(disk: ExitStack, tmp_pa
 
 async def test_a_migration_is_refused_on_a_full_disk_by_its_name(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/factbook.db"
-    [first, second, *_] = shipped().items()
+    [first, second, *_] = get_migration_texts().items()
     before = await open_database(url)
     await migrate(before, NOON, known=dict([first]))
     await before.close()

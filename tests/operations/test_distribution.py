@@ -15,8 +15,9 @@ from factbook.errors import ConflictError, InputError
 from factbook.facts.retention import MONTHLY_HISTORY as HISTORY
 from factbook.operations import layout
 from factbook.operations.layout import DISTRIBUTED, REPLICATED, DistributionStep
-from factbook.storage import Database, partition_change
+from factbook.storage import Database
 from factbook.storage.database_url import open_database
+from factbook.storage.partitions import partition_table
 from tests.citus import CitusCoordinator
 from tests.facts.test_changes import WEB, record
 from tests.facts.test_store import NOW, add_entities
@@ -151,7 +152,7 @@ async def test_a_table_that_somebody_laid_out_otherwise_is_refused(
 
 
 async def test_a_partitioned_history_is_refused(cluster: str, database: Database) -> None:
-    await partition_change.partition(database, HISTORY, NOW, lambda _: None)
+    await partition_table(database, HISTORY, NOW, lambda _: None)
     with pytest.raises(ConflictError, match="partitioned by month"):
         await layout.run_distribution(database, ignore)
     assert calls(cluster) == []
@@ -160,7 +161,7 @@ async def test_a_partitioned_history_is_refused(cluster: str, database: Database
 async def test_a_distributed_history_is_not_partitioned(cluster: str, database: Database) -> None:
     await layout.run_distribution(database, ignore)
     with pytest.raises(ConflictError, match="is distributed"):
-        await partition_change.partition(database, HISTORY, NOW, lambda _: None)
+        await partition_table(database, HISTORY, NOW, lambda _: None)
 
 
 async def test_a_table_in_use_is_waited_for(cluster: str, database: Database) -> None:

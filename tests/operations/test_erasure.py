@@ -11,7 +11,8 @@ import pytest
 
 from factbook.auth import users
 from factbook.operations.erasure import REPLACED
-from factbook.storage import Database, Transaction, introspection
+from factbook.storage import Database, Transaction
+from factbook.storage.migrations import introspect_schema
 from tests import commands
 from tests.api.checking import EXEMPTIONS, check, put, with_source
 from tests.api.defining import item
@@ -318,7 +319,7 @@ async def test_the_person_is_replaced_in_every_column_that_can_name_one(
 async def columns_of(database: Database) -> dict[str, dict[str, str]]:
     """The type of each column by table; a key that the database gives has the type SERIAL."""
     found: dict[str, dict[str, str]] = {}
-    for name, text in (await introspection.schema(database)).items():
+    for name, text in (await introspect_schema(database)).items():
         if name.startswith("column "):
             table, _, column = name.removeprefix("column ").partition(".")
             type_ = text.split()[0].replace("SORTED_TEXT", "TEXT")

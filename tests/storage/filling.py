@@ -20,7 +20,7 @@ from factbook.collection import run_start
 from factbook.integrations import SOURCES
 from factbook.operations import collection_commands
 from factbook.settings import Settings
-from factbook.storage.migrations import names
+from factbook.storage.migrations import list_migrations
 from factbook.web.site import cookies
 from tests.api.defining import SOURCES as DATA_SOURCES
 from tests.api.defining import define, item, of_entities, push, pushed
@@ -149,7 +149,7 @@ def main(commit: str) -> None:
         file = Path(folder) / "factbook.db"
         content = asyncio.run(_fill(f"sqlite:///{file}", commit))
         lines = text_of(content, _tables(file))
-        target = FOLDER / f"schema-{names()[-1][:4]}.json"
+        target = FOLDER / f"schema-{list_migrations()[-1][:4]}.json"
         target.write_text("\n".join(lines) + "\n", "utf-8")
 
 

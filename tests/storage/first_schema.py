@@ -3,8 +3,8 @@
 from importlib import resources
 
 from factbook.storage import Database, Transaction, migrations
+from factbook.storage.database import translate_schema
 from factbook.storage.database_url import open_database
-from factbook.storage.dialects import schema
 
 _DOCUMENT = (
     '{"apiVersion":"v1","kind":"Component","metadata":{"name":"Old%s","annotations":{}},'
@@ -24,7 +24,7 @@ async def make(database_url: str, *, entities: int = 1) -> None:
 def _fill(database: Database, transaction: Transaction, entities: int) -> None:
     first = (resources.files(migrations) / "0001_initial.sql").read_text("utf-8")
     record = "CREATE TABLE schema_migrations (name TEXT PRIMARY KEY, applied_at BIGINT)"
-    for statement in (*schema(first, database.dialect), record):
+    for statement in (*translate_schema(first, database.dialect), record):
         transaction.run(statement)
     transaction.run("INSERT INTO schema_migrations VALUES ('0001_initial.sql', 1)")
     columns = (

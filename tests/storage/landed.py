@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from factbook import __version__
-from factbook.storage.migrations import digest, shipped
+from factbook.storage.migrations import digest_migration, get_migration_texts
 
 
 class Landed(NamedTuple):
@@ -268,6 +268,8 @@ def earlier_text(name: str) -> str:
 
 if __name__ == "__main__":
     known = {each.name for each in LANDED}
-    for name, text in shipped().items():
+    for name, text in get_migration_texts().items():
         if name not in known:
-            sys.stdout.write(f'    Landed("{name}", "{__version__}", "{digest(text)}"),\n')
+            sys.stdout.write(
+                f'    Landed("{name}", "{__version__}", "{digest_migration(text)}"),\n'
+            )

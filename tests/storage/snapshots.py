@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from factbook.storage import Database, Transaction
 from factbook.storage.database_url import open_database
-from factbook.storage.migrations import migrate, shipped
+from factbook.storage.migrations import get_migration_texts, migrate
 from tests.storage.landed import earlier_text
 
 FOLDER = Path(__file__).with_name("schemas")
@@ -57,7 +57,7 @@ async def apply(database: Database, until: int, edited: Collection[str], now: in
     """Apply the migrations up to a number, some of them in their first form."""
     texts = {
         name: earlier_text(name) if name in edited else text
-        for name, text in shipped().items()
+        for name, text in get_migration_texts().items()
         if int(name[:4]) <= until
     }
     await migrate(database, now, known=texts)

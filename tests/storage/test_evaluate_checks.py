@@ -7,10 +7,16 @@ from typing import Any
 
 import pytest
 
-from factbook.storage import Database, Transaction, counters
-from factbook.storage.database import ChecksPort, EvaluateChecks, RestartError
+from factbook.storage import Database, Transaction
+from factbook.storage.database import (
+    ChecksPort,
+    EvaluateChecks,
+    RestartError,
+    fetch_counter,
+    observe_database,
+    take_numbers,
+)
 from factbook.storage.database_url import open_database
-from factbook.storage.observation import observed
 from tests.storage.evaluating import evaluating
 
 TOPIC = ("facts", "github")
@@ -45,7 +51,7 @@ async def test_it_runs_once_with_all_that_a_transaction_touched(database: Databa
 async def test_what_touches_nothing_runs_nothing(database: Database) -> None:
     seen: list[Transaction] = []
     connect(database, seen.append)
-    await database.write(lambda transaction: counters.take(transaction, "entity"))
+    await database.write(lambda transaction: take_numbers(transaction, "entity"))
     await database.write(touching())
     assert seen == []
 
@@ -53,9 +59,9 @@ async def test_what_touches_nothing_runs_nothing(database: Database) -> None:
 async def test_what_it_writes_is_committed_with_the_transaction_or_not_at_all(
     database: Database,
 ) -> None:
-    connect(database, lambda transaction: counters.take(transaction, "entity"))
+    connect(database, lambda transaction: take_numbers(transaction, "entity"))
     await database.write(touching(1))
-    assert await counters.value(database, "entity") == 1
+    assert await fetch_counter(database, "entity") == 1
 
     def fail(transaction: Transaction) -> None:
         transaction.touch(TOPIC, [1])
@@ -64,7 +70,7 @@ async def test_what_it_writes_is_committed_with_the_transaction_or_not_at_all(
 
     with pytest.raises(LookupError):
         await database.write(fail)
-    assert await counters.value(database, "entity") == 1
+    assert await fetch_counter(database, "entity") == 1
 
 
 async def test_what_it_raises_rolls_the_transaction_back(database: Database) -> None:
@@ -74,15 +80,15 @@ async def test_what_it_raises_rolls_the_transaction_back(database: Database) -> 
     connect(database, refuse)
 
     def work(transaction: Transaction) -> None:
-        counters.take(transaction, "entity")
+        take_numbers(transaction, "entity")
         transaction.touch(TOPIC, [1])
         transaction.evaluate_checks()
 
     with pytest.raises(LookupError):
         await database.write(work)
-    assert await counters.value(database, "entity") == 0
-    await database.write(lambda transaction: counters.take(transaction, "entity"))
-    assert await counters.value(database, "entity") == 1
+    assert await fetch_counter(database, "entity") == 0
+    await database.write(lambda transaction: take_numbers(transaction, "entity"))
+    assert await fetch_counter(database, "entity") == 1
 
 
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
@@ -108,7 +114,7 @@ async def test_it_runs_for_writes_of_a_database_that_is_watched(database: Databa
             yield lambda: nullcontext(lambda sql, table: nullcontext())
 
     seen = []
-    watched = observed(database, Watching())
+    watched = observe_database(database, Watching())
     connect(watched, lambda transaction: seen.append(dict(transaction.touched)))
     await watched.write(touching(5))
     await database.write(touching(6))
@@ -119,14 +125,14 @@ async def test_a_write_that_forgets_to_evaluate_what_it_touched_is_rolled_back(
     database: Database,
 ) -> None:
     def forget(transaction: Transaction) -> None:
-        counters.take(transaction, "entity")
+        take_numbers(transaction, "entity")
         transaction.evaluate_checks()
         transaction.touch(TOPIC, [1])
 
     connect(database, lambda transaction: None)
     with pytest.raises(RuntimeError, match="evaluate_checks must follow touch"):
         await database.write(forget)
-    assert await counters.value(database, "entity") == 0
+    assert await fetch_counter(database, "entity") == 0
 
 
 @pytest.fixture

@@ -7,8 +7,14 @@ from functools import partial
 
 import pytest
 
-from factbook.storage import Database, Transaction, counters
-from factbook.storage.database import RestartError
+from factbook.storage import Database, Transaction
+from factbook.storage.database import (
+    RestartError,
+    fetch_counter,
+    put_counter,
+    select_counter,
+    take_numbers,
+)
 from factbook.storage.database_url import open_database
 
 SECONDS = 60
@@ -90,8 +96,8 @@ async def test_writers_that_name_locks_in_any_order_never_wait_in_a_circle(
     def increment(transaction: Transaction, turn: int) -> None:
         ordered = names[turn % 6 :] + names[: turn % 6]
         transaction.lock_each(dict.fromkeys(ordered if turn % 2 else ordered[::-1], False))
-        value = counters.value_within(transaction, "entity")
-        counters.put(transaction, "entity", value + 1)
+        value = select_counter(transaction, "entity")
+        put_counter(transaction, "entity", value + 1)
 
     await asyncio.gather(
         *(
@@ -100,7 +106,7 @@ async def test_writers_that_name_locks_in_any_order_never_wait_in_a_circle(
             for one in (database, other)
         )
     )
-    assert await counters.value(database, "entity") == 40
+    assert await fetch_counter(database, "entity") == 40
 
 
 @ON_POSTGRESQL
@@ -111,7 +117,7 @@ async def test_what_is_written_aside_stays_though_the_write_fails_and_holds_nobo
 
     def take(transaction: Transaction) -> None:
         with transaction.aside() as aside:
-            taken.append(list(counters.take(aside, "entity", 2)))
+            taken.append(list(take_numbers(aside, "entity", 2)))
 
     holder = Holder(one=False)
 
@@ -127,17 +133,17 @@ async def test_what_is_written_aside_stays_though_the_write_fails_and_holds_nobo
     with pytest.raises(LookupError):
         await held
     assert taken == [[1, 2], [3, 4]]
-    assert await counters.value(database, "entity") == 4
+    assert await fetch_counter(database, "entity") == 4
 
 
 async def test_what_is_written_aside_in_a_write_is_seen_by_it(database: Database) -> None:
     def work(transaction: Transaction) -> int:
         with transaction.aside() as aside:
-            counters.take(aside, "entity", 3)
-        return counters.value_within(transaction, "entity")
+            take_numbers(aside, "entity", 3)
+        return select_counter(transaction, "entity")
 
     assert await database.write(work) == 3
-    assert await counters.value(database, "entity") == 3
+    assert await fetch_counter(database, "entity") == 3
 
 
 @ON_POSTGRESQL
@@ -145,7 +151,7 @@ async def test_a_write_that_asks_for_it_is_rolled_back_and_run_again(database: D
     asked = []
 
     def work(transaction: Transaction) -> int:
-        [value] = counters.take(transaction, "entity")
+        [value] = take_numbers(transaction, "entity")
         asked.append(value)
         if len(asked) < 4:
             raise RestartError

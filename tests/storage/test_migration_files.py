@@ -7,8 +7,8 @@ import pytest
 
 import factbook
 from factbook import __version__
-from factbook.storage.dialects import schema
-from factbook.storage.migrations import digest, shipped, works_from
+from factbook.storage.database import translate_schema
+from factbook.storage.migrations import digest_migration, find_first_working, get_migration_texts
 from tests.storage.landed import EARLIER, EDITED, LANDED, earlier_text
 
 # The first of these were made before anybody had to upgrade.
@@ -37,12 +37,12 @@ INDEX = r"CREATE (?:UNIQUE )?INDEX \w+\s+ON (\w+)"
 
 def problems(name: str, text: str) -> list[str]:
     """What in a migration could break the release before."""
-    if works_from(text) is not None:
+    if find_first_working(text) is not None:
         return _contracting(name, text)
     statements = [
         re.sub(r"\s+", " ", each)
         for dialect in ("sqlite", "postgresql")
-        for each in schema(text, dialect)
+        for each in translate_schema(text, dialect)
     ]
     tables = {found[1] for each in statements if (found := re.match(NEW_TABLE, each))}
     return [
@@ -56,7 +56,7 @@ def problems(name: str, text: str) -> list[str]:
 
 def _contracting(name: str, text: str) -> list[str]:
     """What it takes away has to be superfluous since a release that came out before this one."""
-    since = works_from(text)
+    since = find_first_working(text)
     known = {int(each.name[:4]): each.release for each in LANDED}
     release = known.get(int(name[:4]), __version__)
     if since in known and known[since] != release:
@@ -65,21 +65,21 @@ def _contracting(name: str, text: str) -> list[str]:
 
 
 def test_no_migration_was_edited_after_it_landed() -> None:
-    texts = shipped()
+    texts = get_migration_texts()
     assert {each.name: each.sha256 for each in LANDED} == {
-        name: digest(text) for name, text in texts.items()
+        name: digest_migration(text) for name, text in texts.items()
     }, "a landed file never changes; `python -m tests.storage.landed` prints the row of a new one"
 
 
 def test_the_first_forms_of_edited_migrations_are_kept_as_they_were() -> None:
-    assert {name: digest(earlier_text(name)) for name in EARLIER} == EARLIER
+    assert {name: digest_migration(earlier_text(name)) for name in EARLIER} == EARLIER
     assert {file.name for file in EDITED.iterdir()} == set(EARLIER)
 
 
 def test_every_migration_leaves_the_release_before_working() -> None:
     found = {
         name: wrong
-        for name, text in shipped().items()
+        for name, text in get_migration_texts().items()
         if int(name[:4]) >= FIRST_WITH_RULES and (wrong := problems(name, text))
     }
     assert found == {}

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from factbook.settings import Settings
+from factbook.storage.database import translate_schema
 from factbook.storage.database_url import open_database
-from factbook.storage.dialects import schema
-from factbook.storage.migrations import migrate, names
+from factbook.storage.migrations import list_migrations, migrate
 from tests.processes import FACTBOOK, clean_environment
 from tests.service import component, started
 from tests.storage import first_schema
@@ -19,17 +19,17 @@ _DIALECTS = ("sqlite", "postgresql")
 
 async def test_migrations_apply_once_and_are_remembered(database_url: str) -> None:
     database = await open_database(database_url, connections=3)
-    assert await migrate(database, 7) == names()
+    assert await migrate(database, 7) == list_migrations()
     assert await migrate(database, 8) == []
     rows = await database.all("SELECT name, applied_at FROM schema_migrations ORDER BY name")
-    assert rows == [(name, 7) for name in names()]
+    assert rows == [(name, 7) for name in list_migrations()]
     await database.close()
 
 
 async def test_two_who_start_at_once_apply_them_once(database_url: str) -> None:
     databases = [await open_database(database_url, connections=3) for _ in range(3)]
     found = await asyncio.gather(*(migrate(database, 7) for database in databases))
-    assert sorted(found) == [[], [], names()]
+    assert sorted(found) == [[], [], list_migrations()]
     for database in databases:
         await database.close()
 
@@ -50,7 +50,7 @@ def test_two_processes_that_start_at_once_on_a_new_file_apply_them_once(tmp_path
     ]
     printed = [starter.communicate(timeout=60) for starter in starters]
     assert [starter.returncode for starter in starters] == [0, 0, 0], printed
-    assert sorted(out.split() for out, _ in printed) == [[], [], names()]
+    assert sorted(out.split() for out, _ in printed) == [[], [], list_migrations()]
 
 
 async def test_a_migration_that_fails_leaves_the_schema_as_it_was(database_url: str) -> None:
@@ -64,7 +64,9 @@ async def test_a_migration_that_fails_leaves_the_schema_as_it_was(database_url: 
 
 
 def test_names_are_numbered_without_gaps() -> None:
-    assert [int(name.split("_")[0]) for name in names()] == list(range(1, len(names()) + 1))
+    assert [int(name.split("_")[0]) for name in list_migrations()] == list(
+        range(1, len(list_migrations()) + 1)
+    )
 
 
 def test_a_migration_is_written_in_the_words_of_each_database() -> None:
@@ -75,7 +77,7 @@ def test_a_migration_is_written_in_the_words_of_each_database() -> None:
 
     CREATE INDEX b ON a (name);
     """
-    sqlite, postgresql = schema(text, "sqlite"), schema(text, "postgresql")
+    sqlite, postgresql = translate_schema(text, "sqlite"), translate_schema(text, "postgresql")
     assert len(sqlite) == len(postgresql) == 2
     assert "id INTEGER PRIMARY KEY, name TEXT NOT NULL, body BLOB" in sqlite[0]
     assert sqlite[0].endswith("WITHOUT ROWID")
@@ -100,12 +102,12 @@ def test_what_is_for_one_database_alone_is_kept_from_the_other() -> None:
     -- On both:
     CREATE TABLE d (id INTEGER)
     """
-    first = {name: [each.split()[1] for each in schema(text, name)] for name in _DIALECTS}
+    first = {name: [each.split()[1] for each in translate_schema(text, name)] for name in _DIALECTS}
     assert first == {
         "sqlite": ["TABLE", "TRIGGER", "TABLE"],
         "postgresql": ["TABLE", "FUNCTION", "TABLE"],
     }
-    assert schema(text, "sqlite")[1].endswith("END")
+    assert translate_schema(text, "sqlite")[1].endswith("END")
 
 
 @pytest.mark.slow

@@ -25,11 +25,18 @@ from factbook.facts.datasource import DataSource, Lifecycle
 from factbook.facts.freshness import Observation
 from factbook.facts.schema import Fact
 from factbook.settings import Settings
-from factbook.storage import Database, partition_change, partitions, schema_check
+from factbook.storage import Database
 from factbook.storage.database_url import open_database
-from factbook.storage.migrations import migrate, shipped
-from factbook.storage.partition_change import PartitionStep
-from factbook.storage.partitions import MonthlyTable
+from factbook.storage.migrations import get_migration_texts, list_deviations, migrate
+from factbook.storage.partitions import (
+    MonthlyTable,
+    PartitionStep,
+    extend_partitions,
+    fetch_bound,
+    list_partitions,
+    partition_table,
+    plan_partitioning,
+)
 from tests.facts.test_store import add_entities
 from tests.postgresql import PostgreSQLServer
 from tests.waiting import soon
@@ -87,12 +94,12 @@ def ignore(_: PartitionStep) -> None:
 
 async def divide(database: Database, *tables: MonthlyTable, now: int = NOW) -> None:
     for table in tables or (HISTORY, AUDIT):
-        await partition_change.partition(database, table, now, ignore)
+        await partition_table(database, table, now, ignore)
 
 
 async def places(database: Database, table: MonthlyTable = HISTORY) -> list[tuple[str, int]]:
     """The names of the partitions, with the number of rows of each."""
-    found = await partitions.partitions(database, table)
+    found = await list_partitions(database, table)
     return [(one.name, await count(database, one.name)) for one in found]
 
 
@@ -106,7 +113,7 @@ async def count(database: Database, table: str) -> int:
 
 async def covered(database: Database, table: MonthlyTable = HISTORY) -> bool:
     """True if the partitions cover all time, without gaps."""
-    found = await partitions.partitions(database, table)
+    found = await list_partitions(database, table)
     edges = [one.end for one in found[:-1]] == [one.start for one in found[1:]]
     return edges and found[0].start is None and found[-1].end is None
 
@@ -124,7 +131,7 @@ async def test_what_is_there_becomes_the_first_partition_and_months_follow(
     ]
     assert await covered(database)
     assert await covered(database, AUDIT)
-    assert await partition_change.partition(database, HISTORY, NOW, ignore) == 0
+    assert await partition_table(database, HISTORY, NOW, ignore) == 0
 
 
 async def test_rows_go_to_their_months_and_no_time_is_without_a_place(database: Database) -> None:
@@ -137,12 +144,12 @@ async def test_rows_go_to_their_months_and_no_time_is_without_a_place(database: 
 
 async def test_the_schema_stays_the_one_that_the_release_expects(database: Database) -> None:
     await divide(database)
-    assert await schema_check.deviations(database) == []
+    assert await list_deviations(database) == []
 
 
 async def test_the_first_step_looks_at_no_row_under_a_lock(database: Database, url: str) -> None:
     await record(database, NOW, 1)
-    steps = await partition_change.plan(database, HISTORY, NOW)
+    steps = await plan_partitioning(database, HISTORY, NOW)
     for step in steps[:-1]:
         await step.do(database)
     before = scans(url)
@@ -169,19 +176,19 @@ async def test_a_change_that_was_ended_goes_on_there(
 ) -> None:
     await record(database, NOW, 1)
     await note(database, NOW)
-    for step in (await partition_change.plan(database, table, NOW))[:done]:
+    for step in (await plan_partitioning(database, table, NOW))[:done]:
         await step.do(database)
-    left = await partition_change.plan(database, table, NOW + DAY)
+    left = await plan_partitioning(database, table, NOW + DAY)
     assert len(left) == 3 - done
     # Whoever is killed in a step leaves nothing of it.
     await killed_in(left[0], url)
-    assert len(await partition_change.plan(database, table, NOW + DAY)) == 3 - done
+    assert len(await plan_partitioning(database, table, NOW + DAY)) == 3 - done
     await record(database, NOW + DAY, 2)
     await note(database, NOW + DAY)
     await divide(database, table, now=NOW + DAY)
-    assert await partitions.bound(database, table) is None
+    assert await fetch_bound(database, table) is None
     assert await count(database, table.name) == 2
-    assert await schema_check.deviations(database) == []
+    assert await list_deviations(database) == []
 
 
 async def killed_in(step: PartitionStep, url: str) -> None:
@@ -242,14 +249,14 @@ async def test_two_changes_at_once_are_one(database: Database, url: str) -> None
     await other.close()
     assert await covered(database)
     assert await covered(database, AUDIT)
-    assert await schema_check.deviations(database) == []
+    assert await list_deviations(database) == []
 
 
 async def test_rows_of_a_clock_far_ahead_refuse_the_change(database: Database) -> None:
     await record(database, NOW + 500 * DAY, 1)
     with pytest.raises(ConflictError, match="a clock was ahead"):
         await divide(database, HISTORY)
-    assert await partitions.bound(database, HISTORY) is None
+    assert await fetch_bound(database, HISTORY) is None
 
 
 async def test_rows_of_a_clock_a_little_ahead_are_before_the_months(database: Database) -> None:
@@ -260,23 +267,23 @@ async def test_rows_of_a_clock_a_little_ahead_are_before_the_months(database: Da
 
 
 async def test_a_bound_that_the_present_has_nearly_met_is_replaced(database: Database) -> None:
-    [first, *_] = await partition_change.plan(database, HISTORY, NOW)
+    [first, *_] = await plan_partitioning(database, HISTORY, NOW)
     await first.do(database)
     later = BOUND - DAY
-    assert len(await partition_change.plan(database, HISTORY, later)) == 3
+    assert len(await plan_partitioning(database, HISTORY, later)) == 3
     await divide(database, HISTORY, now=later)
-    assert (await partitions.partitions(database, HISTORY))[0].end == ms(2027, 2, 1)
+    assert (await list_partitions(database, HISTORY))[0].end == ms(2027, 2, 1)
 
 
 async def test_housekeeping_undoes_an_abandoned_change_before_it_refuses_a_row(
     database: Database,
 ) -> None:
-    [first, *_] = await partition_change.plan(database, HISTORY, NOW)
+    [first, *_] = await plan_partitioning(database, HISTORY, NOW)
     await first.do(database)
     await keep(database, NOW)
-    assert await partitions.bound(database, HISTORY) is not None
+    assert await fetch_bound(database, HISTORY) is not None
     await keep(database, BOUND - DAY)
-    assert await partitions.bound(database, HISTORY) is None
+    assert await fetch_bound(database, HISTORY) is None
     await record(database, BOUND, 1)
 
 
@@ -298,7 +305,7 @@ async def test_housekeeping_creates_the_coming_months(database: Database) -> Non
     assert set(later) - set(names) == {"facts_history_2027_03", "facts_history_2027_04"}
     assert await covered(database)
     assert await covered(database, AUDIT)
-    assert await schema_check.deviations(database) == []
+    assert await list_deviations(database) == []
 
 
 async def test_rows_that_came_before_their_month_move_into_it(database: Database) -> None:
@@ -315,14 +322,14 @@ async def test_a_clock_far_ahead_or_set_back_makes_no_months(database: Database)
     await divide(database)
     before = await places(database)
     for now in (0, NOW - 800 * DAY, NOW + 4000 * DAY, 2**62):
-        await partitions.extend(database, HISTORY, now)
+        await extend_partitions(database, HISTORY, now)
     assert await places(database) == before
 
 
 async def test_months_of_a_long_pause_are_made_afterwards(database: Database) -> None:
     await divide(database)
     await record(database, ms(2028, 1, 15), 1)
-    await partitions.extend(database, HISTORY, ms(2028, 1, 15))
+    await extend_partitions(database, HISTORY, ms(2028, 1, 15))
     assert dict(await places(database))["facts_history_2028_01"] == 1
     assert await covered(database)
 
@@ -330,7 +337,7 @@ async def test_months_of_a_long_pause_are_made_afterwards(database: Database) ->
 async def test_months_of_which_nothing_is_kept_are_dropped(database: Database) -> None:
     await divide(database)
     for month in range(1, 4):
-        await partitions.extend(database, HISTORY, ms(2027, month, 2))
+        await extend_partitions(database, HISTORY, ms(2027, month, 2))
         await record(database, ms(2027, month, 2), month, MONTH_KEPT)
     await keep(database, ms(2027, 3, 3), MONTH_KEPT)
     assert await covered(database)
@@ -445,7 +452,7 @@ async def check_erasure(database: Database, url: str) -> None:
 async def test_a_partitioned_audit_of_an_earlier_release_is_as_closed(
     postgresql_server: PostgreSQLServer,
 ) -> None:
-    earlier = {name: text for name, text in shipped().items() if name < "0044"}
+    earlier = {name: text for name, text in get_migration_texts().items() if name < "0044"}
     with postgresql_server.database(f"test_{secrets.token_hex(8)}") as url:
         database = await open_database(url, connections=3)
         try:
@@ -474,13 +481,13 @@ async def test_a_migration_makes_an_index_on_every_partition(database: Database)
     await divide(database, HISTORY)
     text = "CREATE INDEX CONCURRENTLY facts_history_by_version ON facts_history (version);\n"
     name = "9999_by_version.sql"
-    assert await migrate(database, NOW, known={**shipped(), name: text}) == [name]
+    assert await migrate(database, NOW, known={**get_migration_texts(), name: text}) == [name]
     found = await database.all(
         "SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid "
         "WHERE i.indisvalid AND c.relname LIKE 'facts_history%' "
         "AND pg_get_indexdef(i.indexrelid) LIKE '%(version)' ORDER BY 1"
     )
-    parts = [one.name for one in await partitions.partitions(database, HISTORY)]
+    parts = [one.name for one in await list_partitions(database, HISTORY)]
     assert [row[0] for row in found] == sorted(["facts_history", *parts])
 
 
@@ -517,7 +524,7 @@ async def test_a_dump_brings_partitions_back(
             [f"{programs[0]}/pg_restore", "--no-owner", "--exit-on-error", "--dbname", other], dump
         )
         restored = await open_database(other, connections=3)
-        assert await schema_check.deviations(restored) == []
+        assert await list_deviations(restored) == []
         assert await places(restored) == await places(database)
         assert await places(restored, AUDIT) == await places(database, AUDIT)
         await keep(restored, ms(2027, 1, 1))
@@ -541,7 +548,7 @@ async def test_pages_of_history_read_no_more_months_than_they_need(
 ) -> None:
     await divide(database, HISTORY)
     for month in range(1, 5):
-        await partitions.extend(database, HISTORY, ms(2027, month, 2))
+        await extend_partitions(database, HISTORY, ms(2027, month, 2))
         for day in range(1, 21):
             await record(database, ms(2027, month, day), 100 * month + day)
     with psycopg.connect(url, autocommit=True) as connection:

@@ -12,7 +12,7 @@ from factbook.errors import OutdatedError
 from factbook.settings import Settings
 from factbook.storage import Database, Transaction
 from factbook.storage.database_url import open_database
-from factbook.storage.migrations import migrate, pending, shipped
+from factbook.storage.migrations import find_pending_migrations, get_migration_texts, migrate
 from factbook.worker import Worker
 from tests import commands
 from tests.processes import TOKEN_KEY, clean_environment
@@ -20,7 +20,7 @@ from tests.service import NOON, component, registry, started
 
 # A release that is ahead of this one, and one that has taken something away since.
 NEXT = {
-    **shipped(),
+    **get_migration_texts(),
     "9000_more.sql": "ALTER TABLE entities ADD COLUMN more TEXT;\nCREATE TABLE more (id INTEGER);",
     "9001_index.sql": "CREATE INDEX CONCURRENTLY entities_by_more ON entities (more);",
 }
@@ -44,7 +44,7 @@ async def test_the_release_before_works_and_starts_on_a_schema_that_was_expanded
         assert (await old.http.get("/readyz")).status_code == 200
         async with started(settings(database_url)) as again:
             assert await again.catalog("component:default/api") is not None
-    assert await pending(database, NEXT) == []
+    assert await find_pending_migrations(database, NEXT) == []
 
 
 @pytest.mark.spec("upgrades.an-outdated-release-refuses")
@@ -103,16 +103,16 @@ def names(folder: Path) -> list[str]:
 async def test_the_check_of_what_is_pending_makes_no_database(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/folder/factbook.db"
     code, out, _ = await command(url, "migrate", "--check")
-    assert (code, out.split()) == (1, list(shipped()))
+    assert (code, out.split()) == (1, list(get_migration_texts()))
     assert names(tmp_path) == []
 
 
 @ON_SQLITE
 async def test_what_is_pending_is_listed_and_told_by_the_exit_code(database_url: str) -> None:
     code, out, _ = await command(database_url, "migrate", "--check")
-    assert (code, out.split()) == (1, list(shipped()))
+    assert (code, out.split()) == (1, list(get_migration_texts()))
     database = await open_database(database_url, connections=3)
-    assert await migrate(database, NOON) == list(shipped())
+    assert await migrate(database, NOON) == list(get_migration_texts())
     await database.close()
     assert await command(database_url, "migrate", "--check") == (
         0, "", "The database is up to date.\n",
@@ -141,7 +141,10 @@ async def test_a_migration_that_waits_for_a_table_lets_the_others_through(
                     assert not upgrade.done()
                     assert (await old.push("shop", component("web"))).status_code == 200
                     assert await old.catalog("component:default/web") is not None
-            assert await pending(database, NEXT) == ["9000_more.sql", "9001_index.sql"]
+            assert await find_pending_migrations(database, NEXT) == [
+                "9000_more.sql",
+                "9001_index.sql",
+            ]
         assert await upgrade == ["9000_more.sql", "9001_index.sql"]
 
 
@@ -202,7 +205,7 @@ async def test_who_comes_while_another_migrates_waits_for_it(
     first = asyncio.create_task(migrate(database, NOON, {"9000_more.sql": wait}, NEXT))
     await asyncio.to_thread(begun.wait, 30)
     second = asyncio.create_task(migrate(other, NOON, known=NEXT))
-    assert await pending(other, NEXT) == ["9000_more.sql", "9001_index.sql"]
+    assert await find_pending_migrations(other, NEXT) == ["9000_more.sql", "9001_index.sql"]
     let_go.set()
     found = await asyncio.gather(first, second)
     assert sorted(name for names in found for name in names) == ["9000_more.sql", "9001_index.sql"]

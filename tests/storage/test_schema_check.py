@@ -8,9 +8,19 @@ import structlog
 
 from factbook.errors import UnavailableError
 from factbook.settings import Settings
-from factbook.storage import Database, introspection, schema_check
+from factbook.storage import Database
 from factbook.storage.database_url import open_database
-from factbook.storage.migrations import digest, migrate, shipped
+from factbook.storage.migrations import (
+    Deviation,
+    Schema,
+    compute_expected_schema,
+    digest_migration,
+    get_migration_texts,
+    introspect_schema,
+    list_deviations,
+    migrate,
+    verify_schema,
+)
 from tests.processes import TOKEN_KEY
 from tests.service import NOON, started
 from tests.storage.landed import EARLIER
@@ -25,15 +35,15 @@ FORMS = [
 ]
 
 
-async def fresh(database: Database) -> introspection.Schema:
+async def fresh(database: Database) -> Schema:
     """The schema of a new database of the same kind."""
-    return schema_check.expected(database.dialect)
+    return compute_expected_schema(database.dialect)
 
 
 async def test_a_new_database_is_as_expected(database: Database) -> None:
-    assert await introspection.schema(database) == await fresh(database)
+    assert await introspect_schema(database) == await fresh(database)
     with structlog.testing.capture_logs() as told:
-        await schema_check.verify(database)
+        await verify_schema(database)
     assert told == []
 
 
@@ -46,14 +56,16 @@ async def test_whatever_forms_of_migrations_were_applied_the_schema_becomes_the_
     database = await open_database(empty_database_url, connections=3)
     await apply(database, until, first, NOON)
     await migrate(database, NOON)
-    assert await introspection.schema(database) == await fresh(database)
-    assert await schema_check.deviations(database) == []
+    assert await introspect_schema(database) == await fresh(database)
+    assert await list_deviations(database) == []
     await database.close()
 
 
 async def test_the_checksum_of_each_migration_is_kept(database: Database) -> None:
     rows = await database.all("SELECT name, sha256 FROM schema_migrations")
-    assert dict(rows) == {name: digest(text) for name, text in shipped().items()}
+    assert dict(rows) == {
+        name: digest_migration(text) for name, text in get_migration_texts().items()
+    }
 
 
 @pytest.mark.spec("upgrades.the-schema-is-compared")
@@ -79,7 +91,7 @@ async def test_an_upgrade_does_not_renew_the_checksum_of_an_edited_migration(
     await database.write(
         lambda tx: tx.run("UPDATE schema_migrations SET sha256 = 'x' WHERE name = '0007_audit.sql'")
     )
-    newer = {**shipped(), "9000_more.sql": "CREATE TABLE more (id INTEGER);"}
+    newer = {**get_migration_texts(), "9000_more.sql": "CREATE TABLE more (id INTEGER);"}
     assert await migrate(database, NOON, known=newer) == ["9000_more.sql"]
     assert await database.all(edited) == [("x",)]
 
@@ -87,14 +99,14 @@ async def test_an_upgrade_does_not_renew_the_checksum_of_an_edited_migration(
 async def test_the_triggers_of_the_audit_are_missed(database: Database) -> None:
     table = " ON audit" if database.dialect == "postgresql" else ""
     await database.write(lambda tx: tx.run(f"DROP TRIGGER audit_is_kept{table}"))
-    found = await schema_check.deviations(database)
-    assert found == [schema_check.Deviation("trigger audit_is_kept", missing=True)]
+    found = await list_deviations(database)
+    assert found == [Deviation("trigger audit_is_kept", missing=True)]
 
 
 async def test_what_a_newer_release_has_changed_is_left_to_it(database: Database) -> None:
-    newer = {**shipped(), "9000_less.sql": "-- Works from: 0014\nDROP TABLE memories;"}
+    newer = {**get_migration_texts(), "9000_less.sql": "-- Works from: 0014\nDROP TABLE memories;"}
     await migrate(database, NOON, known=newer)
-    assert await schema_check.deviations(database) == []
+    assert await list_deviations(database) == []
 
 
 @pytest.mark.spec("upgrades.the-schema-is-compared")

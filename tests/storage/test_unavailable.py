@@ -9,7 +9,7 @@ import pytest
 from factbook.errors import UnavailableError
 from factbook.storage import Database
 from factbook.storage.database_url import open_database
-from factbook.storage.migrations import names
+from factbook.storage.migrations import list_migrations
 from tests.storage.outage import cut_connections, unreachable
 
 FIND = "SELECT name, applied_at FROM schema_migrations WHERE name IN LIST(?)"
@@ -20,7 +20,7 @@ ON_POSTGRESQL = pytest.mark.parametrize("database_url", ["postgresql"], indirect
 async def test_connections_that_were_cut_are_replaced_and_nobody_notices(
     database: Database, database_url: str
 ) -> None:
-    first = names()[0]
+    first = list_migrations()[0]
     for _ in range(2):
         # One connection for reads and one for writes; pools may still be opening others.
         await database.one("SELECT 1")
@@ -64,7 +64,7 @@ async def test_a_database_that_is_away_is_unavailable_until_it_is_back(
         )
         assert [type(error) for error in found] == [UnavailableError] * 5
     await database.check()
-    assert await database.find(FIND, names()[0]) is not None
+    assert await database.find(FIND, list_migrations()[0]) is not None
     assert await database.write(lambda tx: tx.one("SELECT 1")) == (1,)
 
 

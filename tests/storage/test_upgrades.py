@@ -15,7 +15,7 @@ from factbook.facts.schema import Fact
 from factbook.integrations import SOURCES
 from factbook.scheduling import runs
 from factbook.settings import Settings
-from factbook.storage import introspection, schema_check
+from factbook.storage.migrations import compute_expected_schema, introspect_schema
 from factbook.web.site import cookies
 from tests.api.defining import CONNECTIONS, item
 from tests.api.defining import SOURCES as DATA_SOURCES
@@ -76,7 +76,7 @@ async def found(service: Service, path: str, **query: str) -> Any:
 @pytest.mark.spec("upgrades.every-schema-with-its-data", "upgrades.every-form-of-a-migration")
 async def test_an_upgrade_keeps_everything_and_work_continues(upgraded: Upgraded) -> None:
     database = upgraded.service.state.database
-    assert await introspection.schema(database) == schema_check.expected(database.dialect)
+    assert await introspect_schema(database) == compute_expected_schema(database.dialect)
     await check_catalog(upgraded)
     await check_access(upgraded)
     await check_work(upgraded)

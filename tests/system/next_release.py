@@ -10,7 +10,7 @@ from factbook.app import Application
 from factbook.settings import Settings
 from factbook.settings.table import load_settings
 from factbook.storage.database_url import open_database
-from factbook.storage.migrations import migrate, shipped
+from factbook.storage.migrations import get_migration_texts, migrate
 from factbook.telemetry import logs
 
 MORE = """
@@ -20,7 +20,7 @@ ALTER TABLE facts_latest ADD COLUMN more TEXT;
 CREATE TABLE more (id INTEGER PRIMARY KEY);
 """
 INDEX = "CREATE INDEX CONCURRENTLY entities_by_more ON entities (more);"
-NEXT = {**shipped(), "9000_more.sql": MORE, "9001_index.sql": INDEX}
+NEXT = {**get_migration_texts(), "9000_more.sql": MORE, "9001_index.sql": INDEX}
 
 
 async def upgrade(settings: Settings) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from factbook.storage.database_url import open_database
-from factbook.storage.migrations import names
+from factbook.storage.migrations import list_migrations
 from tests.processes import FACTBOOK, TOKEN_KEY, ServerProcess, clean_environment
 from tests.storage import first_schema
 
@@ -47,7 +47,7 @@ async def test_an_upgrade_that_is_killed_can_be_done_again_and_loses_nothing(
     database_url = empty_database_url
     await first_schema.make(database_url, entities=ENTITIES)
     killed, seconds = 0, 0.2
-    while await applied(database_url) != names():
+    while await applied(database_url) != list_migrations():
         process = begun(database_url)
         with suppress(subprocess.TimeoutExpired):
             process.wait(seconds)

@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 from factbook.storage.database_url import open_database
-from factbook.storage.migrations import pending
+from factbook.storage.migrations import find_pending_migrations
 from tests.processes import ServerProcess
 from tests.service import PUSH, TOOLS, call, component
 from tests.system.next_release import NEXT
@@ -85,7 +85,7 @@ ASKED = {"reads": read, "pushes": push, "tool calls": ask}
 async def still_pending(database_url: str) -> list[str]:
     database = await open_database(database_url, connections=3)
     try:
-        return await pending(database, NEXT)
+        return await find_pending_migrations(database, NEXT)
     finally:
         await database.close()
 

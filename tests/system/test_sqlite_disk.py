@@ -15,7 +15,7 @@ import httpx2
 import pytest
 
 from factbook.storage.database_url import open_database
-from factbook.storage.migrations import migrate, shipped
+from factbook.storage.migrations import get_migration_texts, migrate
 from tests.processes import FACTBOOK, ServerProcess, clean_environment, serving
 from tests.service import NOON, PUSH, TOOLS, call, component
 from tests.sqlite_log import empty_log
@@ -244,7 +244,7 @@ def test_a_start_that_has_to_migrate_is_refused_on_a_full_disk(
 
 
 async def first_schema(file: Path) -> None:
-    name, text = next(iter(shipped().items()))
+    name, text = next(iter(get_migration_texts().items()))
     database = await open_database(f"sqlite:///{file}")
     await migrate(database, NOON, known={name: text})
     await database.close()

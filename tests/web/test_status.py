@@ -8,7 +8,8 @@ from factbook import __version__
 from factbook.clock import MINUTE
 from factbook.importers import records
 from factbook.scheduling import housekeeping, lease
-from factbook.storage import Transaction, migrations
+from factbook.storage import Transaction
+from factbook.storage.migrations import list_migrations
 from tests.conftest import StartService
 from tests.service import NOON, Service
 from tests.web.markup import HOSTILE, is_harmless
@@ -37,7 +38,7 @@ async def test_the_status_tells_the_version_the_database_and_every_part(service:
     ada = await signed_in(service)
     page = await ada.text(PATH)
     assert titles(page) == PARTS
-    text, newest = words(page), migrations.names()[-1][:4]
+    text, newest = words(page), list_migrations()[-1][:4]
     kind = "SQLite" if service.database_url.startswith("sqlite") else "PostgreSQL"
     assert f"Version {__version__}" in text
     assert re.search(rf"Kind {kind} \d+\.\d+.* Newest migration {newest} Size [\d,]+\.\d MB", text)

@@ -28,7 +28,7 @@ from factbook.http import client_configs, pipeline
 from factbook.http.context import SourceContext, State
 from factbook.http.requests import Reply, Request, reply
 from factbook.settings import Settings
-from factbook.storage import migrations
+from factbook.storage.migrations import check_migrations
 
 # Where clients of the Model Context Protocol look for it.
 _MCP: Final = re.compile(r"/(api/)?(mcp|sse)(/|\Z)")
@@ -95,7 +95,7 @@ async def report_readiness(request: Request, state: SourceContext) -> Reply:
     One that can only read is ready, and says why nothing can be written.
     """
     await state.database.check()
-    await migrations.check(state.database)
+    await check_migrations(state.database)
     trouble = state.database.trouble()
     return reply({"status": "ready"} | ({"writes": trouble} if trouble else {}))
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from factbook.clock import DAY, Throttle
 from factbook.storage import Database, Transaction
-from factbook.storage.partitions import MonthlyTable, Partition, replace_gone
+from factbook.storage.partitions import MonthlyTable, Partition, replace_gone_partitions
 
 MONTHLY: Final = MonthlyTable("audit", "at")
 _SWEPT_AT_ONCE: Final = 2_000
@@ -19,7 +19,7 @@ async def sweep(database: Database, before: int, pace: Throttle) -> int:
     """
     [newest] = await database.one(_NEWEST) or (None,)
     before = min(before, (newest or 0) - DAY + 1)
-    await replace_gone(database, MONTHLY, before, _is_old, lambda _, __: True)
+    await replace_gone_partitions(database, MONTHLY, before, _is_old, lambda _, __: True)
     gone, rest = 0, True
     while rest:
         place = await database.one(_PORTION, (before, _SWEPT_AT_ONCE))

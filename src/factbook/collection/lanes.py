@@ -32,7 +32,7 @@ from factbook.scheduling import run_queue
 from factbook.scheduling.lease import Leadership
 from factbook.scheduling.run_queue import Lane
 from factbook.storage import Database
-from factbook.storage.postgresql_connections import options
+from factbook.storage.postgresql_connections import make_connection_options
 
 log = structlog.get_logger("factbook.collecting")
 
@@ -229,7 +229,7 @@ async def _run_within(seconds: float, work: Callable[[], None]) -> None:
 
 def _build_engine(url: str) -> Engine:
     """Connections like our own: the address may say what only libpq understands."""
-    connect = partial(psycopg.connect, url, **options(conninfo_to_dict(url)))
+    connect = partial(psycopg.connect, url, **make_connection_options(conninfo_to_dict(url)))
     address = "postgresql+psycopg://"
     return create_engine(
         address, creator=connect, pool_size=_CONNECTIONS, max_overflow=0, pool_pre_ping=True

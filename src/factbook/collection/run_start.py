@@ -31,7 +31,8 @@ from factbook.outbound.outcomes import Missing, Outcome
 from factbook.scheduling import housekeeping, lease, run_queue, runs, schedule
 from factbook.scheduling.run_queue import Begun, Queue, RunOrder
 from factbook.scheduling.runs import RunGap, RunRecord
-from factbook.storage import Database, Transaction, Write, counters
+from factbook.storage import Database, Transaction, Write
+from factbook.storage.database import fetch_counter, put_counter, select_counter
 from factbook.telemetry.spans import NO_TRACER, Tracer, Work
 
 log = structlog.get_logger("factbook.collecting")
@@ -506,7 +507,7 @@ class Arrivals:
         if self._begun_at is not None and 0 <= self._clock() - self._begun_at < ARRIVALS_PAUSE:
             return 0
         wanted = [one for one in integrations if one.source.cadence]
-        stored = await counters.value(self._database, _PLACE_COUNTER)
+        stored = await fetch_counter(self._database, _PLACE_COUNTER)
         place = max(stored, self._place)
         end = await events.end(self._database)
         while place < end.position:
@@ -569,14 +570,14 @@ def _store_place(transaction: Transaction, *, stored: int, place: int) -> bool:
     """Go on behind these entities; false if another process did."""
     if not _lock_place(transaction, stored):
         return False
-    counters.put(transaction, _PLACE_COUNTER, place)
+    put_counter(transaction, _PLACE_COUNTER, place)
     return True
 
 
 def _lock_place(transaction: Transaction, stored: int) -> bool:
     """Keep other processes from the place; false if it is another by now."""
     transaction.lock(_ARRIVALS_LEASE)
-    return counters.value_within(transaction, _PLACE_COUNTER) == stored
+    return select_counter(transaction, _PLACE_COUNTER) == stored
 
 
 def _known_entities(transaction: Transaction, source_id: str, ids: set[int]) -> set[int]:

@@ -14,7 +14,8 @@ from factbook.catalog.store.locks import WriteLocks
 from factbook.definitions import documents
 from factbook.definitions.documents import Document, is_same_document
 from factbook.errors import ConflictError, NotAllowedError, NotFoundError, no_such
-from factbook.storage import Database, Row, Transaction, Write, counters
+from factbook.storage import Database, Row, Transaction, Write
+from factbook.storage.database import fetch_counter, take_numbers
 
 # The version of a definition that was never published.
 UNPUBLISHED: Final = "0.0.0"
@@ -110,11 +111,11 @@ class DefinitionStore(ABC, Generic[S]):
 
     async def revision(self, database: Database) -> int:
         """A number that increases with every change of a definition."""
-        return await counters.value(database, self._counter)
+        return await fetch_counter(database, self._counter)
 
     def raise_revision(self, transaction: Transaction) -> None:
         """Make every process reload the definitions."""
-        counters.take(transaction, self._counter)
+        take_numbers(transaction, self._counter)
 
     async def everything(self, database: Database) -> list[S]:
         """Every definition, by its id."""

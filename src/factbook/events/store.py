@@ -25,7 +25,8 @@ from factbook.events.event import (
     Topic,
     events,
 )
-from factbook.storage import Database, Transaction, counters
+from factbook.storage import Database, Transaction
+from factbook.storage.database import fetch_counter, lift_counter, put_counter, select_counter
 
 # Rows that one page looks at: with a condition that few events meet it holds few.
 SCANNED: Final = 1_000
@@ -73,7 +74,7 @@ class EventMark(NamedTuple):
 
 async def newest(database: Database) -> Newest:
     """The end of the feed."""
-    position = await counters.value(database, COUNTER)
+    position = await fetch_counter(database, COUNTER)
     return Newest(position, await time_of(database, position))
 
 
@@ -99,7 +100,7 @@ async def page(
     # What has its place already can be read though nothing can be written.
     with suppress(UnavailableError):
         await catch_up(database)
-    last = await counters.value(database, COUNTER)
+    last = await fetch_counter(database, COUNTER)
     place = after or FeedPosition(await _oldest(database), 0)
     end = min(place.position + SCANNED, last + 1)
     sql, parameters = _condition(wanted)
@@ -127,7 +128,7 @@ async def page(
 async def end(database: Database) -> FeedPosition:
     """The place after everything that has happened so far."""
     await catch_up(database)
-    return FeedPosition(await counters.value(database, COUNTER) + 1, 0)
+    return FeedPosition(await fetch_counter(database, COUNTER) + 1, 0)
 
 
 async def marks(database: Database, after: int, limit: int) -> list[EventMark]:
@@ -168,7 +169,7 @@ async def sweep(database: Database, before: int, pace: Throttle) -> int:
 
 def _forget(transaction: Transaction, *, last: int) -> int:
     # One that is slower than another, as when its lease has lapsed, brings back nothing.
-    counters.lift(transaction, _FORGOTTEN, last)
+    lift_counter(transaction, _FORGOTTEN, last)
     return transaction.run("DELETE FROM events WHERE position <= ?", (last,))
 
 
@@ -181,9 +182,9 @@ async def catch_up(database: Database) -> None:
 def number(transaction: Transaction) -> int:
     """Assign positions to the oldest rows without one; returns their number."""
     transaction.lock("events")
-    last = counters.value_within(transaction, COUNTER)
+    last = select_counter(transaction, COUNTER)
     count = transaction.run(_NUMBER, (last, _NUMBERED_AT_ONCE))
-    counters.put(transaction, COUNTER, last + count)
+    put_counter(transaction, COUNTER, last + count)
     return count
 
 
@@ -194,16 +195,16 @@ def restart(transaction: Transaction, above: int) -> FeedPosition:
     every earlier cursor refers to events that are no longer kept.
     """
     transaction.lock("events")
-    last = max(counters.value_within(transaction, COUNTER) + 1, above)
+    last = max(select_counter(transaction, COUNTER) + 1, above)
     transaction.run("DELETE FROM events")
     for name in (COUNTER, _FORGOTTEN):
-        counters.put(transaction, name, last)
+        put_counter(transaction, name, last)
     return FeedPosition(last + 1, 0)
 
 
 async def _oldest(database: Database) -> int:
     """The first position whose row was not deleted for its age."""
-    return await counters.value(database, _FORGOTTEN) + 1
+    return await fetch_counter(database, _FORGOTTEN) + 1
 
 
 def _condition(wanted: EventFilter) -> tuple[str, list[object]]:

@@ -30,7 +30,7 @@ from factbook.facts.freshness import find_reason
 from factbook.facts.schema import BAD_DEFINITION, NEVER_COLLECTED, TYPES, Fact, reason_word
 from factbook.facts.store import reasons_by_place
 from factbook.storage import Database, Row
-from factbook.storage.database import LONGEST_SEARCH, in_time
+from factbook.storage.database import LONGEST_SEARCH, limit_time
 
 GroupBy = Literal["owner", "system", "kind"]
 # Different rows of a count that are read; behind them it is said to be incomplete.
@@ -115,7 +115,7 @@ async def _read_many(database: Database, sql: str, values: Sequence[Any]) -> lis
     if database.dialect == "sqlite":
         return await database.search(sql, values)
     # The driver would take all of them apart at once, while nobody else is answered.
-    async with in_time(LONGEST_SEARCH):
+    async with limit_time(LONGEST_SEARCH):
         return [row async for rows in database.pages(sql, values) for row in rows]
 
 

@@ -17,7 +17,7 @@ from factbook.facts.schema import UPSTREAM_ERROR
 from factbook.scheduling import runs
 from factbook.scheduling.runs import SourceHealth
 from factbook.storage import Database, Transaction, Write
-from factbook.storage.partitions import MonthlyTable, Partition, replace_gone
+from factbook.storage.partitions import MonthlyTable, Partition, replace_gone_partitions
 
 # For a row `h`. Its newest confirmation is that of the latest facts, also of rows that share its
 # values. They follow it within a day, one after the other, so the next row tells if there are any.
@@ -365,7 +365,7 @@ async def drop_months(database: Database, sources: Sequence[DataSource], now: in
                 return False
         return True
 
-    await replace_gone(database, MONTHLY_HISTORY, now, is_gone, check)
+    await replace_gone_partitions(database, MONTHLY_HISTORY, now, is_gone, check)
 
 
 def _source_cutoffs(sources: Sequence[DataSource], now: int) -> Iterator[tuple[str, int]]:

@@ -18,7 +18,8 @@ from factbook.importers.importer import Importer, ImporterKind
 from factbook.integrations import find_vendor
 from factbook.integrations.integration import NOWHERE
 from factbook.settings import option_tables
-from factbook.storage import Database, Row, Transaction, counters
+from factbook.storage import Database, Row, Transaction
+from factbook.storage.database import fetch_counter, take_numbers
 
 ACCOUNT: Final = "account"
 INTEGRATION: Final = "integration"
@@ -157,7 +158,7 @@ class StoredImporter(NamedTuple):
 
 async def get_importers_revision(database: Database) -> int:
     """A number that rises with each change."""
-    return await counters.value(database, _REVISION_COUNTER)
+    return await fetch_counter(database, _REVISION_COUNTER)
 
 
 async def list_importer_rows(database: Database) -> list[Row]:
@@ -213,7 +214,7 @@ def save_importer(
         actor,
     )
     transaction.run(_SAVE_IMPORTER, values)
-    counters.take(transaction, _REVISION_COUNTER)
+    take_numbers(transaction, _REVISION_COUNTER)
     return make_stored_importer(values)
 
 
@@ -223,7 +224,7 @@ def remove_importer(transaction: Transaction, id_: str) -> StoredImporter | None
     if row is None:
         return None
     transaction.run("DELETE FROM importers WHERE id = ?", (id_,))
-    counters.take(transaction, _REVISION_COUNTER)
+    take_numbers(transaction, _REVISION_COUNTER)
     return make_stored_importer(row)
 
 

@@ -16,7 +16,8 @@ from factbook.events import event
 from factbook.events import store as events
 from factbook.importers.merge import Doubt
 from factbook.importers.snapshot import ReadingProblem, name_set
-from factbook.storage import Database, Row, Transaction, counters
+from factbook.storage import Database, Row, Transaction
+from factbook.storage.database import take_numbers
 
 # Runs of each importer that are kept.
 RUNS_KEPT: Final = 50
@@ -197,7 +198,7 @@ def _lock_newest_run(transaction: Transaction, importer: str) -> ImportRun | Non
 def _add_run(
     transaction: Transaction, importer: str, reason: RunReason, now: int, before: ImportRun | None
 ) -> ImportRun:
-    [id_] = counters.take(transaction, "import run")
+    [id_] = take_numbers(transaction, "import run")
     failures = before.failures if before else 0
     run = ImportRun(id_, importer, reason, now, None, None, "waiting", "", 0, failures)
     transaction.insert("import_runs", ImportRun._fields, [run])

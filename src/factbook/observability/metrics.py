@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     # Handlers import the metrics, and need no observer of the database.
-    from factbook.storage.observation import Running
+    from factbook.storage.database import Running
 
 _SECONDS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60)
 _BOUNDS: Final = (*(str(bound) for bound in _SECONDS), "+Inf")

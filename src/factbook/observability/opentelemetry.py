@@ -40,7 +40,7 @@ from factbook.asgi import ASGIApp, Message, Receive, Scope, Send
 from factbook.errors import ConfigurationError
 from factbook.observability.traces import Tracing
 from factbook.storage import Database
-from factbook.storage.observation import Around, Running, observed
+from factbook.storage.database import Around, Running, observe_database
 from factbook.telemetry.spans import NO_ATTRIBUTES, Attributes, Work
 from factbook.tools import Context as ToolContext
 from factbook.tools import Tool
@@ -349,7 +349,7 @@ class OpenTelemetry(Tracing):
         self.tracer = self._maker = SpanMaker(self._provider, ids)
 
     def database(self, database: Database) -> Database:
-        return observed(database, StatementSpans(self._maker.tracer, database.dialect))
+        return observe_database(database, StatementSpans(self._maker.tracer, database.dialect))
 
     def endpoints(self, endpoints: Mapping[str, ASGIApp]) -> Mapping[str, ASGIApp]:
         return {

@@ -34,9 +34,10 @@ from factbook.scheduling import housekeeping, run_queue, runs
 from factbook.scheduling.housekeeping import PartRecord, RetentionClock
 from factbook.scheduling.run_queue import Backlog
 from factbook.scheduling.runs import SourceHealth
-from factbook.storage import Database, migrations
+from factbook.storage import Database
 from factbook.storage.database import ReplicaUse
 from factbook.storage.database_url import sqlite_path
+from factbook.storage.migrations import fetch_schema_version
 from factbook.webhooks import digests, store
 
 _ImporterValue = Callable[[ImporterStatus], float | None]
@@ -72,7 +73,7 @@ def _to_seconds(milliseconds: int | None) -> float | None:
 async def collect_stored_metrics(database: Database, now: int) -> list[Metric]:
     """Metrics of the amount of stored data and pending work; raises UnavailableError."""
     size = await facets.read_catalog_size(database)
-    version = await migrations.version(database)
+    version = await fetch_schema_version(database)
     return [
         _build_gauge("factbook_schema_version", "Number of the newest migration.", version),
         _build_gauge("factbook_sets", "Sets that have items.", size.sets),

@@ -21,8 +21,9 @@ from factbook.importers import records
 from factbook.observability.metrics import Metrics
 from factbook.scheduling import housekeeping, lease, run_queue
 from factbook.settings import Settings
-from factbook.storage import Database, migrations
-from factbook.storage.database import ReplicaUse, in_time
+from factbook.storage import Database
+from factbook.storage.database import ReplicaUse, limit_time
+from factbook.storage.migrations import fetch_schema_version, find_pending_migrations
 from factbook.webhooks import store
 
 log = structlog.get_logger("factbook.status")
@@ -65,7 +66,7 @@ async def read_status(observed: Observed) -> list[StatusPart]:
 
 async def _read_part(title: str, reader: "_Reader", observed: Observed) -> StatusPart:
     try:
-        async with in_time(_MOST_SECONDS):
+        async with limit_time(_MOST_SECONDS):
             return StatusPart(title, [line async for line in reader(observed)])
     except FactbookError as error:
         return StatusPart(title, [], error.message)
@@ -89,8 +90,8 @@ async def _database_status(observed: Observed) -> AsyncIterator[StatusLine]:
     else:
         row = await database.one("SELECT current_setting('server_version')")
         yield StatusLine("Kind", f"PostgreSQL {row[0] if row else ''}")
-    yield StatusLine("Newest migration", f"{await migrations.version(database):04}")
-    for name in await migrations.pending(database):
+    yield StatusLine("Newest migration", f"{await fetch_schema_version(database):04}")
+    for name in await find_pending_migrations(database):
         yield StatusLine("Not applied", name, bad=True)
     row = await database.one(_SIZE[database.dialect])
     yield StatusLine("Size", f"{(row[0] if row else 0) / _MEGABYTE:,.1f} MB")

@@ -30,10 +30,11 @@ from factbook.clock import SECOND, Clock, now
 from factbook.errors import ConflictError, InputError, UnavailableError
 from factbook.events import store as events
 from factbook.settings import Settings
-from factbook.storage import Transaction, counters
+from factbook.storage import Transaction
+from factbook.storage.database import COUNTER_VALUE
 from factbook.storage.database_url import open_database, sqlite_path
-from factbook.storage.migrations import names
-from factbook.storage.sqlite_file import DatabaseFile
+from factbook.storage.migrations import list_migrations
+from factbook.storage.sqlite import DatabaseFile
 from factbook.webhooks import store
 
 # Told again and again how much is done, and of how much.
@@ -444,7 +445,7 @@ def _check_schema(file: Path) -> None:
         if not known:
             raise InputError(f"{file} is not a database of Factbook.")
         applied = {name for (name,) in found.execute("SELECT name FROM schema_migrations")}
-    if newer := sorted(applied - set(names())):
+    if newer := sorted(applied - set(list_migrations())):
         raise InputError(
             f"{file} is of a newer version, which has {', '.join(newer)}. Install that version, "
             "or a later one, and restore with it."
@@ -536,7 +537,7 @@ def _last_place(database: Path) -> int:
         suppress(sqlite3.Error, UnavailableError),
         closing(open_to_read(database)) as found,
     ):
-        row = found.execute(counters.VALUE, (events.COUNTER,)).fetchone()
+        row = found.execute(COUNTER_VALUE, (events.COUNTER,)).fetchone()
         # A schema from before there were events has none.
         return int(row[0]) + 1 if row else 0
     return 0

@@ -27,7 +27,7 @@ from factbook.importers.snapshot import PREFIX as IMPORTED
 from factbook.scim import directory
 from factbook.storage import Database, Transaction
 from factbook.storage.personal_columns import PersonalColumns as Personal
-from factbook.storage.personal_columns import Values, replace
+from factbook.storage.personal_columns import Values, replace_personal_texts
 from factbook.webhooks import digests
 
 _IN_DEFINITIONS: Final = ("draft", "published", "created_by", "updated_by", "published_by")
@@ -294,7 +294,7 @@ async def _replace_texts(database: Database, erasure: Erasure, *, apply: bool) -
 
     given = write if apply else None
     counts = {
-        where.title: await replace(
+        where.title: await replace_personal_texts(
             database, where, replacement.searched, replacement.changed, given
         )
         for where in REPLACED

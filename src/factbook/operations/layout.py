@@ -9,8 +9,14 @@ from factbook.errors import ConflictError, InputError
 from factbook.facts import retention as fact_retention
 from factbook.operations.server import run_with_database
 from factbook.settings import Settings
-from factbook.storage import Database, partition_change
-from factbook.storage.short_locks import run_apart
+from factbook.storage import Database
+from factbook.storage.partitions import (
+    PartitionStep,
+    Show,
+    partition_table,
+    plan_partitioning,
+    run_locked_apart,
+)
 from factbook.telemetry import logs
 
 # Each after those that it refers to.
@@ -57,7 +63,7 @@ async def run_distribution(database: Database, show: ShowStep) -> int:
     while steps := await plan_distribution(database):
         step = steps[0]
         show(step)
-        await run_apart(database, step.table, step.statement, done=step.done)
+        await run_locked_apart(database, step.table, step.statement, done=step.done)
         count += 1
     return count
 
@@ -161,28 +167,23 @@ def distribute_database(settings: Settings, show: ShowStep) -> int:
         return run_with_database(settings, work)
 
 
-def list_partition_steps(settings: Settings) -> list[partition_change.PartitionStep]:
+def list_partition_steps(settings: Settings) -> list[PartitionStep]:
     """The steps of `partition` that are left; changes nothing."""
 
-    async def work(database: Database) -> list[partition_change.PartitionStep]:
-        plans = [await partition_change.plan(database, table, clock.now()) for table in MONTHLY]
+    async def work(database: Database) -> list[PartitionStep]:
+        plans = [await plan_partitioning(database, table, clock.now()) for table in MONTHLY]
         return [step for steps in plans for step in steps]
 
     _refuse_sqlite(settings)
     return run_with_database(settings, work)
 
 
-def partition_database(settings: Settings, show: partition_change.Show) -> int:
+def partition_database(settings: Settings, show: Show) -> int:
     """Migrate the database and partition its large tables; returns the number of steps."""
 
     async def work(database: Database) -> int:
         await backend.migrate(database, clock.now())
-        return sum(
-            [
-                await partition_change.partition(database, each, clock.now(), show)
-                for each in MONTHLY
-            ]
-        )
+        return sum([await partition_table(database, each, clock.now(), show) for each in MONTHLY])
 
     _refuse_sqlite(settings)
     with logs.configure_logs_within(settings):

@@ -24,8 +24,9 @@ from factbook.http import urls
 from factbook.http.context import HandlerContext
 from factbook.settings import Settings
 from factbook.settings.table import settings_environment
-from factbook.storage import Database, migrations
+from factbook.storage import Database
 from factbook.storage.database_url import is_there, open_database
+from factbook.storage.migrations import find_pending_migrations, list_migrations
 from factbook.telemetry import logs
 
 T = TypeVar("T")
@@ -216,5 +217,5 @@ def migrate_now(settings: Settings) -> list[str]:
 def list_pending_migrations(settings: Settings) -> list[str]:
     """Names of the migrations that `migrate` would apply; changes nothing."""
     if not is_there(settings.database_url):
-        return migrations.names()
-    return run_with_database(settings, migrations.pending)
+        return list_migrations()
+    return run_with_database(settings, find_pending_migrations)

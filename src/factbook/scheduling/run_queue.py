@@ -14,7 +14,8 @@ from typing import NamedTuple
 from factbook.clock import MINUTE
 from factbook.scheduling import runs
 from factbook.scheduling.runs import EndedRun, RunGap, end_run
-from factbook.storage import Database, Transaction, counters
+from factbook.storage import Database, Transaction
+from factbook.storage.database import take_numbers
 
 NEVER = 2**63 - 1
 # A run that started later than that did so by a clock that was set back since.
@@ -111,7 +112,7 @@ def enqueue_run(
             _IN_THE_WAY, (order.source_id, order.source_id, since, now + _CLOCK_TOLERANCE)
         ):
             return None
-    [run_id] = counters.take(transaction, "run")
+    [run_id] = take_numbers(transaction, "run")
     count = len(order.works)
     names = (order.source_id, int(order.whole), order.reason)
     times = (now, order.deadline)

@@ -1,16 +1,34 @@
-"""Database interface used by the rooms above.
+"""The interface of the database for the rooms above, and what both databases share.
 
 One SQL text serves SQLite and PostgreSQL. Parameters are written `?`; `IN LIST(?)` takes a list of
 strings or integers as one parameter; `JSON_MEMBER(column, ?)` is the JSON text of a member. Reads
 are single statements, each of which sees the latest commit. Writes are synchronous functions that
-run in one transaction, off the event loop.
+run in one transaction, off the event loop. Searches and waits for locks are limited in time, so
+that no query monopolizes the database.
 
-Searches and waits for locks are limited in time, so that no query monopolizes the database.
+Below the interface: the translation of SQL, counters that all processes share, and the one hook for
+statements and transactions, which counting and tracing use. Where nobody watches, it costs nothing.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
+import re
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    asynccontextmanager,
+    contextmanager,
+)
+from functools import lru_cache
+from textwrap import dedent
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeVar, cast
 
 from factbook.errors import UnavailableError
@@ -284,7 +302,7 @@ class Database(Protocol):
 
 
 @asynccontextmanager
-async def in_time(seconds: float) -> AsyncIterator[None]:
+async def limit_time(seconds: float) -> AsyncIterator[None]:
     """Cancel the work in the block after `seconds`; raises UnavailableError then."""
     try:
         async with asyncio.timeout(seconds):
@@ -294,3 +312,321 @@ async def in_time(seconds: float) -> AsyncIterator[None]:
             f"The answer was not found within {seconds:.0f} seconds. Ask for less at a time.",
             retry_after=None,
         ) from error
+
+
+# 0001 first made other indexes, and a migration that drops one has to apply there, too.
+_DROP_INDEX = r"DROP INDEX(?! IF EXISTS)"
+_SCHEMA_WORDS = {
+    "sqlite": {
+        "SERIAL_KEY": "INTEGER PRIMARY KEY",
+        "SORTED_TEXT": "TEXT",
+        "POSITION": "instr",
+        "CONCURRENTLY ": "",
+        "WITHOUT ROWID": "WITHOUT ROWID",
+        _DROP_INDEX: "DROP INDEX IF EXISTS",
+    },
+    # A linguistic collation would order the same references differently from SQLite.
+    "postgresql": {
+        "SORTED_TEXT": 'TEXT COLLATE "C"',
+        "INTEGER": "BIGINT",
+        "BLOB": "BYTEA",
+        # A key that the database gives to rows in the order in which they come.
+        "SERIAL_KEY": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
+        "POSITION": "strpos",
+        "WITHOUT ROWID": "",
+        _DROP_INDEX: "DROP INDEX IF EXISTS",
+    },
+}
+
+# Of a statement; the lines of what holds statements itself, as a trigger, are indented.
+_STATEMENT_END = re.compile(r";\s*(?:\n(?=\S)|$)")
+
+
+def translate_schema(sql: str, dialect: str) -> list[str]:
+    """The statements of a migration, translated for one database."""
+    for word, translation in _SCHEMA_WORDS[dialect].items():
+        sql = re.sub(rf"\b{word}\b", translation, sql)
+    sql = re.sub(r"--.*", "", _select_dialect_lines(dedent(sql), dialect))
+    return [statement.strip() for statement in _STATEMENT_END.split(sql) if statement.strip()]
+
+
+def _select_dialect_lines(sql: str, dialect: str) -> str:
+    """The lines for this database: those after `-- On sqlite:` are not for PostgreSQL."""
+    kept, mine = [], True
+    for line in sql.splitlines():
+        if heading := re.fullmatch(r"-- On (sqlite|postgresql|both):", line):
+            mine = heading[1] in (dialect, "both")
+        elif mine:
+            kept.append(line)
+    return "\n".join(kept)
+
+
+def builds_concurrently(sql: str) -> bool:
+    """Return true if a migration creates indexes concurrently with writes."""
+    return "INDEX CONCURRENTLY" in sql
+
+
+def translate_for_transaction(sql: str, dialect: str) -> list[str]:
+    """The statements for a transaction, which cannot create indexes concurrently."""
+    statements = translate_schema(sql.replace("INDEX CONCURRENTLY ", "INDEX "), dialect)
+    if not builds_concurrently(sql):
+        return statements
+    # On a new database an earlier migration may have made one of that name.
+    return [each for one in statements for each in (render_drop_index(one), one)]
+
+
+def render_drop_index(statement: str) -> str:
+    """The statement that drops the index created by `statement`, if it exists."""
+    found = re.match(r"CREATE (?:UNIQUE )?INDEX (CONCURRENTLY )?(\w+)", statement)
+    assert found, statement
+    return f"DROP INDEX {found[1] or ''}IF EXISTS {found[2]}"
+
+
+_FOR_UPDATE = re.compile(r"\sFOR UPDATE( OF \w+ SKIP LOCKED)?")
+
+# Milliseconds since the epoch, by the clock of the database's machine.
+_SQLITE_TIME = "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)"
+_POSTGRESQL_TIME = "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)"
+
+# A member of a JSON object as JSON text, ordered by its bytes; NULL without one. SQLite takes no
+# name with a quote, a backslash or a control character.
+_MEMBER = re.compile(r"JSON_MEMBER\(([\w.]+), \?\)")
+_SQLITE_MEMBER = r"""(\1 -> ('$."' || ? || '"'))"""
+_POSTGRESQL_MEMBER = r"""(CAST(CAST(\1 AS JSON) -> ? AS TEXT) COLLATE "C")"""
+
+
+@lru_cache(maxsize=1024)
+def translate_to_sqlite(sql: str) -> tuple[str, bool]:
+    """The statement for SQLite, and true if lists among its parameters must become JSON."""
+    listed = "IN LIST(?)" in sql
+    sql = sql.replace("LIST_OF(", "json_group_array(")
+    # Whoever writes to SQLite is alone.
+    sql = _FOR_UPDATE.sub("", sql).replace("DATABASE_TIME()", _SQLITE_TIME)
+    sql = _MEMBER.sub(_SQLITE_MEMBER, sql)
+    return sql.replace("IN LIST(?)", "IN (SELECT value FROM json_each(?))"), listed
+
+
+@lru_cache(maxsize=1024)
+def translate_find(sql: str) -> str:
+    """The statement of a `find`, for a single key."""
+    return sql.replace("IN LIST(?)", "= ?")
+
+
+@lru_cache(maxsize=1024)
+def translate_to_postgresql(sql: str) -> str:
+    """The statement for psycopg."""
+    sql = sql.replace("%", "%%").replace("LIST_OF(", "array_agg(").replace(" BLOB)", " BYTEA)")
+    sql = _MEMBER.sub(_POSTGRESQL_MEMBER, sql.replace("DATABASE_TIME()", _POSTGRESQL_TIME))
+    return sql.replace("IN LIST(?)", "= ANY(?)").replace("?", "%s")
+
+
+COUNTER_VALUE: Final = "SELECT value FROM counters WHERE name = ?"
+
+
+def render_counter(name: str) -> str:
+    """The value of a counter as an expression of SQL, for statements that compare with it."""
+    return f"({COUNTER_VALUE.replace('?', repr(name))})"
+
+
+async def fetch_counter(database: Database, name: str) -> int:
+    """The value of a counter; 0 without one."""
+    row = await database.one(COUNTER_VALUE, (name,))
+    return int(row[0]) if row else 0
+
+
+async def fetch_counter_cached(database: Database, name: str) -> int:
+    """The same as of the last refresh of finds, which costs next to nothing."""
+    row = await database.find(_COUNTER_FOUND, name, small=True)
+    return int(row[1]) if row else 0
+
+
+def select_counter(transaction: Transaction, name: str) -> int:
+    """The value of a counter within a transaction; 0 without one."""
+    row = transaction.one(COUNTER_VALUE, (name,))
+    return int(row[0]) if row else 0
+
+
+def put_counter(transaction: Transaction, name: str, number: int) -> None:
+    """Set a counter, which others may not count up meanwhile."""
+    transaction.run("UPDATE counters SET value = ? WHERE name = ?", (number, name))
+
+
+def lift_counter(transaction: Transaction, name: str, number: int) -> None:
+    """Raise a counter to a number, unless it is higher already."""
+    transaction.run(
+        "UPDATE counters SET value = ? WHERE name = ? AND value < ?", (number, name, number)
+    )
+
+
+def take_numbers(transaction: Transaction, name: str, count: int = 1) -> range:
+    """Count up, and return `count` consecutive integers that were never used before."""
+    if count == 0:
+        return range(0)
+    row = transaction.one(_TAKE_NUMBERS, (count, name))
+    assert row is not None
+    return range(row[0] - count + 1, row[0] + 1)
+
+
+def take_numbers_aside(transaction: Transaction, name: str, count: int) -> range:
+    """The same for a transaction that may take long, while others count up, too.
+
+    The integers of a transaction that fails are never used.
+    """
+    if count == 0:
+        return range(0)
+    with transaction.aside() as aside:
+        return take_numbers(aside, name, count)
+
+
+_COUNTER_FOUND: Final = "SELECT name, value FROM counters WHERE name IN LIST(?)"
+
+_TAKE_NUMBERS = "UPDATE counters SET value = value + ? WHERE name = ? RETURNING value"
+
+
+Call = TypeVar("Call", bound=Callable[..., Any])
+
+# Entered around each statement. One without a text is given by its operation and its table.
+Around = Callable[[str, str], AbstractContextManager[None]]
+# Entered on the writer's thread around the function; yields what its statements are seen by.
+Running = Callable[[], AbstractContextManager[Around | None]]
+
+
+class Observer(Protocol):
+    """Watches a database: every write and, unless `statement` is None, every statement."""
+
+    @property
+    def statement(self) -> Around | None:
+        """Entered around each statement outside a write."""
+
+    def write(self) -> AbstractContextManager[Running]:
+        """Entered around a write, with its wait for a writer."""
+
+
+def observe_database(database: Database, observer: Observer) -> Database:
+    """The same database, watched by an observer."""
+    return _ObservedDatabase(database, observer)
+
+
+def _watch_call(call: Call, around: Around | None) -> Call:
+    """The same call of a database, with its statement watched."""
+    if around is None:
+        return call
+
+    async def watched(sql: str, *arguments: Any, **named: Any) -> Any:
+        with around(sql, ""):
+            return await call(sql, *arguments, **named)
+
+    return cast(Call, watched)
+
+
+def _watch_portions(call: Call, around: Around | None) -> Call:
+    """The same for a call whose rows come in portions: the statement ends with the last."""
+    if around is None:
+        return call
+
+    async def watched(sql: str, *arguments: Any, **named: Any) -> AsyncIterator[Any]:
+        with around(sql, ""):
+            async for portion in call(sql, *arguments, **named):
+                yield portion
+
+    return cast(Call, watched)
+
+
+class _ObservedDatabase:
+    def __init__(self, inner: Database, observer: Observer) -> None:
+        self._inner, self._observer = inner, observer
+        self.dialect, self.remembered = inner.dialect, inner.remembered
+        around = observer.statement
+        self.one, self.all = _watch_call(inner.one, around), _watch_call(inner.all, around)
+        self.search, self.find = _watch_call(inner.search, around), _watch_call(inner.find, around)
+        self.pages, self.text = (
+            _watch_portions(inner.pages, around),
+            _watch_portions(inner.text, around),
+        )
+        self.refresh, self.close, self.check = inner.refresh, inner.close, inner.check
+        self.apart, self.trouble, self.reads = inner.apart, inner.trouble, inner.reads
+        self.replica = inner.replica
+
+    @asynccontextmanager
+    async def moment(self) -> AsyncIterator[ReadSnapshot]:
+        async with self._inner.moment() as moment:
+            yield _ObservedSnapshot(moment, self._observer.statement)
+
+    async def write(self, function: Callable[[Transaction], T]) -> T:
+        with self._observer.write() as running:
+
+            def work(transaction: Transaction) -> T:
+                with running() as around:
+                    if around is None:
+                        return function(transaction)
+                    return function(_ObservedTransaction(transaction, around))
+
+            return await self._inner.write(work)
+
+
+class _ObservedSnapshot:
+    def __init__(self, inner: ReadSnapshot, around: Around | None) -> None:
+        self.columns = _watch_call(inner.columns, around)
+
+
+class _ObservedTransaction:
+    def __init__(self, inner: Transaction, around: Around) -> None:
+        self._inner, self._around = inner, around
+        self.relax, self.is_alone = inner.relax, inner.is_alone
+        self.touch, self.touched = inner.touch, inner.touched
+        # Statements of the evaluation are not watched.
+        self.evaluate_checks = inner.evaluate_checks
+        self.one, self.all = self._watched(inner.one), self._watched(inner.all)
+        self.run, self.many = self._watched(inner.run), self._watched(inner.many)
+
+    @property
+    def evaluation(self) -> EvaluateChecks | None:
+        return self._inner.evaluation
+
+    @evaluation.setter
+    def evaluation(self, evaluation: EvaluateChecks | None) -> None:
+        self._inner.evaluation = evaluation
+
+    def _watched(self, call: Call) -> Call:
+        def watched(sql: str, *arguments: Any, **named: Any) -> Any:
+            with self._around(sql, ""):
+                return call(sql, *arguments, **named)
+
+        return cast(Call, watched)
+
+    def insert(self, table: str, columns: Sequence[str], rows: Iterable[Parameters]) -> None:
+        with self._around("INSERT", table):
+            self._inner.insert(table, columns, rows)
+
+    def update(self, table: str, columns: Sequence[str], rows: Sequence[Parameters]) -> None:
+        with self._around("UPDATE", table):
+            self._inner.update(table, columns, rows)
+
+    def delete(self, table: str, columns: Sequence[str], rows: Sequence[Parameters]) -> None:
+        with self._around("DELETE", table):
+            self._inner.delete(table, columns, rows)
+
+    def lock(self, name: str, *, shared: bool = False) -> None:
+        with self._around("LOCK", ""):
+            self._inner.lock(name, shared=shared)
+
+    def lock_patiently(self, name: str) -> None:
+        with self._around("LOCK", ""):
+            self._inner.lock_patiently(name)
+
+    def lock_each(self, names: Mapping[str, bool]) -> None:
+        with self._around("LOCK", ""):
+            self._inner.lock_each(names)
+
+    def try_lock_each(self, names: Mapping[str, bool]) -> bool:
+        with self._around("LOCK", ""):
+            return self._inner.try_lock_each(names)
+
+    def outwait(self, names: Mapping[str, bool]) -> None:
+        with self._around("LOCK", ""):
+            self._inner.outwait(names)
+
+    @contextmanager
+    def aside(self) -> Iterator[Transaction]:
+        with self._inner.aside() as aside:
+            yield _ObservedTransaction(aside, self._around)

@@ -8,11 +8,10 @@ from functools import partial
 from itertools import groupby
 from typing import Any, Final, NamedTuple
 
-from factbook.storage import counters
-from factbook.storage.database import Database, Transaction, Write
+from factbook.storage.database import Database, Transaction, Write, take_numbers
 
 # Rows that are looked at together, and changed together if all of them name the person.
-_PORTION: Final = 1_000
+_ROWS_AT_ONCE: Final = 1_000
 
 Values = Mapping[str, Any]
 
@@ -42,7 +41,7 @@ class _Change(NamedTuple):
 Rewrite = Callable[[str, Values], Values]
 
 
-async def replace(
+async def replace_personal_texts(
     database: Database,
     where: PersonalColumns,
     texts: Sequence[str],
@@ -57,13 +56,13 @@ async def replace(
     columns = [*where.columns, *([where.own] if where.own else [])]
     whole = "lower(" + " || ' ' || ".join(f"coalesce({one}, '')" for one in where.columns) + ")"
     named = " OR ".join([f"{whole} LIKE ? ESCAPE '!'"] * len(texts))
-    patterns = [f"%{_escaped(text)}%" for text in texts]
+    patterns = [f"%{_escape_pattern(text)}%" for text in texts]
     place = f"({', '.join('?' * len(where.key))})"
     count = 0
     after: tuple[Any, ...] = ()
     while True:
         since = f"({key}) > {place}" if after else "1 = 1"
-        end = await _last(database, where.table, key, since, after)
+        end = await _find_portion_end(database, where.table, key, since, after)
         until = f"({key}) <= {place}" if end else "1 = 1"
         rows = await database.search(
             f"SELECT {key}, {', '.join(columns)} FROM {where.table} "
@@ -76,24 +75,30 @@ async def replace(
             if new := rewrite(where.table, before):
                 changes.append(_Change(row[: len(where.key)], before, new))
         if changes and write is not None:
-            await write(partial(_store, where=where, changes=changes))
+            await write(partial(_store_changes, where=where, changes=changes))
         count, after = count + len(changes), end
         if not end:
             return count
 
 
-async def _last(
+async def _find_portion_end(
     database: Database, table: str, key: str, since: str, after: tuple[Any, ...]
 ) -> tuple[Any, ...]:
     """The key of the last row of the next portion; empty if fewer rows are left."""
-    sql = f"SELECT {key} FROM {table} WHERE {since} ORDER BY {key} LIMIT 1 OFFSET {_PORTION - 1}"
+    sql = (
+        f"SELECT {key} FROM {table} WHERE {since} ORDER BY {key} LIMIT 1 OFFSET {_ROWS_AT_ONCE - 1}"
+    )
     rows = await database.search(sql, after)
     return rows[0] if rows else ()
 
 
-def _store(transaction: Transaction, *, where: PersonalColumns, changes: list[_Change]) -> None:
+def _store_changes(
+    transaction: Transaction, *, where: PersonalColumns, changes: list[_Change]
+) -> None:
     """Write rows that are as they were read; the others are found by the next look."""
-    for names, several in groupby(sorted(changes, key=_columns), key=_columns):
+    for names, several in groupby(
+        sorted(changes, key=_list_changed_columns), key=_list_changed_columns
+    ):
         values = ", ".join(f"{name} = ?" for name in names)
         same = " AND ".join(f"{name} = ?" for name in (*where.key, *names))
         transaction.many(
@@ -104,14 +109,14 @@ def _store(transaction: Transaction, *, where: PersonalColumns, changes: list[_C
             ],
         )
     if where.counter:
-        counters.take(transaction, where.counter)
+        take_numbers(transaction, where.counter)
 
 
-def _columns(change: _Change) -> tuple[str, ...]:
+def _list_changed_columns(change: _Change) -> tuple[str, ...]:
     return tuple(change.after)
 
 
-def _escaped(text: str) -> str:
+def _escape_pattern(text: str) -> str:
     for char in "!%_":
         text = text.replace(char, f"!{char}")
     return text

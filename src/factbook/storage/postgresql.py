@@ -1,15 +1,31 @@
-"""PostgreSQL: reads from a pool on the event loop, writes on threads.
+"""PostgreSQL: reads from a pool on the event loop, writes in transactions on threads.
 
 Point reads that wait at the same moment share one query. A read never joins a query that has
-already started, so it sees every commit made before it was requested.
+already started, so it sees every commit made before it was requested. Writes that meet others are
+repeated.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+import hashlib
+import random
+import time
+import zlib
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import (
     AbstractAsyncContextManager,
+    AbstractContextManager,
     AsyncExitStack,
     asynccontextmanager,
+    contextmanager,
     suppress,
 )
 from functools import partial
@@ -17,38 +33,343 @@ from itertools import chain
 from typing import Any, Final, Self, TypeVar
 
 import psycopg
-from psycopg import AsyncServerCursor
+import structlog
+from psycopg import AsyncServerCursor, errors
 
 from factbook import shutdown
 from factbook.errors import UnavailableError
-from factbook.storage import dialects
 from factbook.storage.database import (
     LONGEST_LAG,
     LONGEST_SEARCH,
     ChecksPort,
     Dialect,
+    EvaluateChecks,
     Parameters,
     Reads,
     ReadSnapshot,
     Remembered,
     ReplicaUse,
+    RestartError,
     Row,
+    Touching,
     Transaction,
-    in_time,
+    limit_time,
+    translate_to_postgresql,
 )
-from factbook.storage.point_reads import Finder
-from factbook.storage.postgresql_commits import LONGEST_COMMIT
+from factbook.storage.partitions import LOCK_TIMEOUT, PAUSE_SECONDS
 from factbook.storage.postgresql_connections import (
+    AGAIN,
+    LONGEST_COMMIT,
     SOON_SECONDS,
     WAIT_SECONDS,
+    WRITERS,
+    Commits,
+    PendingCommit,
     Pools,
     ReadConnection,
+    is_connection_lost,
 )
-from factbook.storage.postgresql_errors import is_lost
 from factbook.storage.postgresql_replica import Replica, ReplicaReadError
-from factbook.storage.postgresql_writer import PostgreSQLWriter
+
+Fetch = Callable[[str, Parameters], Awaitable[list[Row]]]
+
+
+class Finder:
+    """Collects the keys requested while a query runs, and reads them with the next one."""
+
+    def __init__(self, fetch: Fetch, sql: str) -> None:
+        self._fetch = fetch
+        self._sql = sql
+        self._waiting: dict[str, list[asyncio.Future[Row | None]]] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    async def find(self, key: str) -> Row | None:
+        """The row whose first column is the key."""
+        future: asyncio.Future[Row | None] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(key, []).append(future)
+        if self._task is None:
+            self._task = asyncio.create_task(self._answer())
+        return await future
+
+    async def _answer(self) -> None:
+        try:
+            while self._waiting:
+                asked, self._waiting = self._waiting, {}
+                await self._query(asked)
+        finally:
+            self._task = None
+
+    async def _query(self, asked: dict[str, list[asyncio.Future[Row | None]]]) -> None:
+        try:
+            rows = await self._fetch(self._sql, (list(asked),))
+        except BaseException as error:
+            for future in (future for futures in asked.values() for future in futures):
+                if not future.done():
+                    future.set_exception(error)
+            if not isinstance(error, Exception):
+                raise
+            return
+        found = {row[0]: row for row in rows}
+        for key, futures in asked.items():
+            for future in futures:
+                if not future.done():
+                    future.set_result(found.get(key))
+
+
+_LOCK_SPACE: Final = 0x0FAC
+_PIECE: Final = 10_000  # rows that are made at once
+# Until a lock that is tried patiently is given up.
+_PATIENCE_SECONDS: Final = 120.0
+
+Spare = Callable[[], AbstractContextManager[psycopg.Connection[Row]]]
+
+
+class PostgreSQLTransaction(Touching):
+    """The one transaction of a connection for writes; `spare` lends another connection."""
+
+    is_alone = False
+
+    def __init__(
+        self,
+        connection: psycopg.Connection[Row],
+        spare: Spare,
+        evaluation: EvaluateChecks | None = None,
+    ) -> None:
+        super().__init__(evaluation)
+        self._connection = connection
+        self._spare = spare
+
+    def one(self, sql: str, parameters: Parameters = ()) -> Row | None:
+        return self._connection.execute(translate_to_postgresql(sql), parameters).fetchone()
+
+    def all(self, sql: str, parameters: Parameters = ()) -> list[Row]:
+        cursor = self._connection.execute(translate_to_postgresql(sql), parameters)
+        rows: list[Row] = []
+        # Other threads run between two calls of the driver, not while it makes rows.
+        while piece := cursor.fetchmany(_PIECE):
+            rows += piece
+        return rows
+
+    def run(self, sql: str, parameters: Parameters = ()) -> int:
+        return self._connection.execute(translate_to_postgresql(sql), parameters).rowcount
+
+    def many(self, sql: str, rows: Iterable[Parameters]) -> None:
+        with self._connection.cursor() as cursor:
+            cursor.executemany(translate_to_postgresql(sql), rows)
+
+    def insert(self, table: str, columns: Sequence[str], rows: Iterable[Parameters]) -> None:
+        statement = f"COPY {table} ({', '.join(columns)}) FROM STDIN"
+        with self._connection.cursor() as cursor, cursor.copy(statement) as copy:
+            for row in rows:
+                copy.write_row(row)
+
+    def update(self, table: str, columns: Sequence[str], rows: Sequence[Parameters]) -> None:
+        key, *others = columns
+        values = ", ".join(f"{column} = new.{column}" for column in others)
+        for start in range(0, len(rows), _PIECE):
+            given = [list(column) for column in zip(*rows[start : start + _PIECE], strict=True)]
+            arrays = ", ".join(map(_render_array, given))
+            self._connection.execute(
+                f"UPDATE {table} SET {values} FROM unnest({arrays}) AS new ({', '.join(columns)}) "
+                f"WHERE {table}.{key} = new.{key}",
+                given,
+            )
+
+    def delete(self, table: str, columns: Sequence[str], rows: Sequence[Parameters]) -> None:
+        if not rows:
+            return
+        types = ["bigint[]" if isinstance(value, int) else "text[]" for value in rows[0]]
+        arrays = ", ".join(f"%s::{type_}" for type_ in types)
+        gone = ", ".join(f"gone.{column}" for column in columns)
+        kept = ", ".join(f"{table}.{column}" for column in columns)
+        self._connection.execute(
+            f"DELETE FROM {table} USING unnest({arrays}) AS gone ({', '.join(columns)}) "
+            f"WHERE ({kept}) = ({gone})",
+            [list(column) for column in zip(*rows, strict=True)],
+        )
+
+    def lock(self, name: str, *, shared: bool = False) -> None:
+        mode = "_shared" if shared else ""
+        self._connection.execute(
+            f"SELECT pg_advisory_xact_lock{mode}(%s, %s)", compute_lock_key(name)
+        )
+
+    def lock_patiently(self, name: str) -> None:
+        # One after the other: together, those who try would keep others waiting all the time.
+        self.lock(f"{name} alone")
+        end = time.monotonic() + _PATIENCE_SECONDS
+        while True:
+            try:
+                with self._connection.transaction():
+                    self._connection.execute(f"SET LOCAL {LOCK_TIMEOUT}")
+                    self.lock(name)
+                    self._connection.execute("SET LOCAL lock_timeout TO DEFAULT")
+                return
+            except errors.LockNotAvailable:
+                if time.monotonic() > end:
+                    raise
+            time.sleep(PAUSE_SECONDS)
+
+    def lock_each(self, names: Mapping[str, bool]) -> None:
+        if names:
+            self._connection.execute(_LOCK_EACH, _compute_lock_keys(names))
+
+    def try_lock_each(self, names: Mapping[str, bool]) -> bool:
+        rows = self._connection.execute(_TRY_LOCK_EACH, _compute_lock_keys(names)).fetchall()
+        return all(taken for (taken,) in rows)
+
+    def outwait(self, names: Mapping[str, bool]) -> None:
+        # Going back to a savepoint gives back the locks that were taken since.
+        with self._connection.transaction(force_rollback=True):
+            self.lock_each(names)
+
+    @contextmanager
+    def aside(self) -> Iterator[Transaction]:
+        with self._spare() as connection, connection.transaction():
+            aside = PostgreSQLTransaction(connection, self._spare)
+            # Its own commit takes no locks that this transaction, on the same thread, may hold.
+            aside.touched = self.touched
+            yield aside
+
+    def relax(self) -> None:
+        self._connection.execute("SET LOCAL synchronous_commit TO off")
+
+
+def _render_array(values: Iterable[object]) -> str:
+    """The place of an array of values, some of which may be missing."""
+    known = next((value for value in values if value is not None), 0)
+    # As text bytes would be twice as long, and escaped.
+    return {int: "%s::bigint[]", bytes: "%b::bytea[]"}.get(type(known), "%s::text[]")
+
+
+def compute_lock_key(name: str) -> tuple[int, int]:
+    """The key of the advisory lock with this name, in this product's key space."""
+    return _LOCK_SPACE, zlib.crc32(name.encode()) & 0x7FFFFFFF
+
+
+def _compute_lock_keys(names: Mapping[str, bool]) -> tuple[list[int], list[bool]]:
+    """Keys in ascending order, and whether each is shared.
+
+    Keys of 64 bits are another space than those of two numbers, and practically never collide.
+    """
+    keys: dict[int, bool] = {}
+    for name, shared in names.items():
+        digest = hashlib.blake2b(name.encode(), digest_size=8).digest()
+        key = int.from_bytes(digest, signed=True)
+        keys[key] = keys.get(key, True) and shared
+    found = sorted(keys.items())
+    return [key for key, _ in found], [shared for _, shared in found]
+
+
+# Rows come, and functions are called, in the order of the arrays.
+_LOCK_EACH: Final = """
+SELECT CASE WHEN shared THEN pg_advisory_xact_lock_shared(key)::text
+    ELSE pg_advisory_xact_lock(key)::text END
+FROM unnest(%s::bigint[], %s::boolean[]) AS wanted (key, shared)
+"""
+
+_TRY_LOCK_EACH: Final = """
+SELECT CASE WHEN shared THEN pg_try_advisory_xact_lock_shared(key)
+    ELSE pg_try_advisory_xact_lock(key) END
+FROM unnest(%s::bigint[], %s::boolean[]) AS wanted (key, shared)
+"""
+
+
+log = structlog.get_logger("factbook.storage")
 
 T = TypeVar("T")
+
+_LEAST_WAIT: Final = 0.5
+# Seconds, at most, until a write that stood in another's way is run again, and again.
+_PAUSES: Final = (0.1, 0.3, 1.0)
+
+
+class PostgreSQLWriter:
+    """Writer threads, each with a connection of its own while it writes."""
+
+    def __init__(self, pools: Pools, longest_commit: float, checks: ChecksPort) -> None:
+        self._pools = pools
+        self._checks = checks
+        self._commits = Commits(longest_commit)
+        self._threads = ThreadPoolExecutor(WRITERS, thread_name_prefix="postgresql-writer")
+
+    async def write(self, function: Callable[[Transaction], T]) -> T:
+        """Run a function in a transaction and return its result; see `Database.write`."""
+        loop, commit = asyncio.get_running_loop(), self._commits.new()
+        work = loop.run_in_executor(self._threads, self._write, function, time.monotonic(), commit)
+        return await self._commits.wait(work, commit)
+
+    def _write(
+        self, function: Callable[[Transaction], T], asked_at: float, commit: PendingCommit
+    ) -> T:
+        """Run the function, and retry it if its transaction conflicts with another."""
+        commit.start()
+        with self._pools.telling():
+            for pause in _PAUSES:
+                with suppress(*AGAIN):
+                    return self._restarted(function, asked_at, commit)
+                log.info("write.again")
+                # Those that stood in each other's way are not to meet again.
+                time.sleep(random.uniform(0, pause))  # noqa: S311 - nothing secret
+            return self._restarted(function, asked_at, commit)
+
+    def _restarted(
+        self, function: Callable[[Transaction], T], asked_at: float, commit: PendingCommit
+    ) -> T:
+        """Run the function as often as it asks for that."""
+        while True:
+            with suppress(RestartError):
+                return self._transact(function, asked_at, commit)
+            log.info("write.restarted")
+
+    def _transact(
+        self, function: Callable[[Transaction], T], asked_at: float, commit: PendingCommit
+    ) -> T:
+        # Those that have waited for others while no connection was to be had wait little more.
+        wait = max(_LEAST_WAIT, asked_at + WAIT_SECONDS - time.monotonic())
+        with self._pools.writing(wait) as connection:
+            try:
+                with connection.transaction():
+                    transaction = PostgreSQLTransaction(
+                        connection, self._pools.spare.connection, self._checks.evaluation
+                    )
+                    result = function(transaction)
+                    transaction.verify_evaluated()
+                    commit.begin(connection)
+            except errors.ReadOnlySqlTransaction:
+                # New connections find the primary, where the address names several hosts.
+                self._pools.writes.drain()
+                self._pools.spare.drain()
+                raise
+            finally:
+                commit.end()
+            connection.verify_confirmed()
+        return result
+
+    async def apart(self, lock: str, statements: Sequence[str], unless: str) -> bool:
+        """Run statements outside a common transaction; see `Database.apart`."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, self._apart, lock, statements, unless)
+
+    def _apart(self, lock: str, statements: Sequence[str], unless: str) -> bool:
+        with self._pools.telling(), self._pools.writing() as connection:
+            key = compute_lock_key(lock)
+            if connection.execute("SELECT pg_try_advisory_lock(%s, %s)", key).fetchone() != (True,):
+                return False
+            try:
+                if connection.execute(unless.encode()).fetchone() is not None:
+                    return False
+                # What makes an index waits for every transaction that is older.
+                for statement in ("SET lock_timeout = 0", *statements):
+                    connection.execute(statement.encode())
+            finally:
+                connection.close()  # which lets go of the lock, and of what was set
+        return True
+
+    async def close(self) -> None:
+        """Return when every write is over."""
+        await self._commits.end(self._threads)
+
 
 # Begins a read on a connection.
 Begin = Callable[[ReadConnection], AbstractAsyncContextManager[T]]
@@ -103,15 +424,17 @@ class PostgreSQL:
         return rows[0] if rows else None
 
     async def all(self, sql: str, parameters: Parameters = ()) -> list[Row]:
-        return await self._read(dialects.postgresql(sql), parameters)
+        return await self._read(translate_to_postgresql(sql), parameters)
 
     async def search(self, sql: str, parameters: Parameters = ()) -> list[Row]:
         # The driver tells the server to stop when what waits for the answer is cancelled.
-        async with in_time(self._longest_search):
+        async with limit_time(self._longest_search):
             with suppress(ReplicaReadError):
                 async with self._current_replica() as connection:
                     if connection is not None:
-                        return await _rows(connection, dialects.postgresql(sql), parameters)
+                        return await _fetch_rows(
+                            connection, translate_to_postgresql(sql), parameters
+                        )
             return await self.all(sql, parameters)
 
     async def _read(
@@ -121,7 +444,7 @@ class PostgreSQL:
             try:
                 return await self._fetch(text, parameters, wait)
             except psycopg.Error as error:
-                if not is_lost(error):
+                if not is_connection_lost(error):
                     raise
             # After a restart of the server every connection in the pool is dead.
             await self._pools.look()
@@ -131,7 +454,7 @@ class PostgreSQL:
         # Nothing is begun on it, and the context of a pool's connection would commit each read.
         connection = await self._reads.getconn(wait)
         try:
-            return await _rows(connection, text, parameters)
+            return await _fetch_rows(connection, text, parameters)
         finally:
             await self._reads.putconn(connection)
 
@@ -157,13 +480,15 @@ class PostgreSQL:
     async def pages(
         self, sql: str, parameters: Parameters = (), size: int = 1000
     ) -> AsyncIterator[list[Row]]:
-        begin = partial(_cursor, text=dialects.postgresql(sql), parameters=parameters, size=size)
+        begin = partial(
+            _open_cursor, text=translate_to_postgresql(sql), parameters=parameters, size=size
+        )
         with self._pools.telling():
             async with AsyncExitStack() as stack:
                 cursor, rows = await self._long_read(stack, begin)
                 while len(rows) == size:
                     yield rows
-                    rows = await _answered(cursor.fetchmany(size))
+                    rows = await _await_answer(cursor.fetchmany(size))
         # Whoever takes the last ones slowly holds nothing, and nothing can go wrong any more.
         if rows:
             yield rows
@@ -222,7 +547,7 @@ class PostgreSQL:
         return await self._writer.apart(lock, statements, unless)
 
     async def check(self) -> None:
-        await _answered(self._read("SELECT 1", (), SOON_SECONDS), 2 * SOON_SECONDS)
+        await _await_answer(self._read("SELECT 1", (), SOON_SECONDS), 2 * SOON_SECONDS)
 
     def trouble(self) -> str | None:
         return None
@@ -241,12 +566,12 @@ class PostgreSQL:
         await self._pools.close()
 
 
-async def _rows(connection: ReadConnection, text: str, parameters: Parameters) -> list[Row]:
-    cursor = await _answered(connection.execute(text, parameters))
+async def _fetch_rows(connection: ReadConnection, text: str, parameters: Parameters) -> list[Row]:
+    cursor = await _await_answer(connection.execute(text, parameters))
     return await cursor.fetchall()
 
 
-async def _answered(answer: Awaitable[T], seconds: float = _SILENT_SECONDS) -> T:
+async def _await_answer(answer: Awaitable[T], seconds: float = _SILENT_SECONDS) -> T:
     """Await the response; raises UnavailableError after `seconds`."""
     try:
         async with asyncio.timeout(seconds):
@@ -256,23 +581,23 @@ async def _answered(answer: Awaitable[T], seconds: float = _SILENT_SECONDS) -> T
 
 
 @asynccontextmanager
-async def _cursor(
+async def _open_cursor(
     connection: ReadConnection, text: str, parameters: Parameters, size: int
 ) -> AsyncIterator[tuple[AsyncServerCursor[Row], list[Row]]]:
     """A cursor over the rows of a statement, and the first of them."""
     async with connection.transaction(), connection.cursor("pages") as cursor:
-        await _answered(cursor.execute(text, parameters))
-        yield cursor, await _answered(cursor.fetchmany(size))
+        await _await_answer(cursor.execute(text, parameters))
+        yield cursor, await _await_answer(cursor.fetchmany(size))
 
 
 @asynccontextmanager
-async def _snapshot(
+async def _open_snapshot(
     connection: ReadConnection, text: str, parameters: Parameters
 ) -> AsyncIterator[tuple[ReadConnection, list[Row]]]:
     """A connection that shows one moment, and the rows of its first statement."""
-    await _answered(connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"))
+    await _await_answer(connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"))
     try:
-        yield connection, await _rows(connection, text, parameters)
+        yield connection, await _fetch_rows(connection, text, parameters)
     finally:
         await connection.execute("COMMIT")
 
@@ -285,10 +610,10 @@ class _PostgreSQLSnapshot:
         self._connection: ReadConnection | None = None
 
     async def columns(self, sql: str, parameters: Parameters = ()) -> list[list[Any]]:
-        text = dialects.postgresql(sql)
+        text = translate_to_postgresql(sql)
         if self._connection is None:
-            begin = partial(_snapshot, text=text, parameters=parameters)
+            begin = partial(_open_snapshot, text=text, parameters=parameters)
             self._connection, rows = await self._open(begin)
         else:
-            rows = await _rows(self._connection, text, parameters)
+            rows = await _fetch_rows(self._connection, text, parameters)
         return [gathered or [] for row in rows for gathered in row]

@@ -1,22 +1,204 @@
-"""Connections to PostgreSQL: options, pools, and the cause of the last connection failure."""
+"""Connections to PostgreSQL: errors, commits that are confirmed, options, and pools.
+
+The codes of errors are those of "PostgreSQL Error Codes", appendix A of its documentation.
+"""
 
 import asyncio
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any, Final, Self
+from collections.abc import Awaitable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from typing import Any, Final, Self, TypeVar
+from weakref import WeakSet
 
 import psycopg
 import structlog
+from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 
 from factbook import shutdown
-from factbook.errors import ConfigurationError, UnavailableError
+from factbook.errors import ConfigurationError, InputError, UnavailableError
 from factbook.storage.database import Row
-from factbook.storage.postgresql_commits import PostgreSQLConnection
-from factbook.storage.postgresql_errors import REFUSED, data_error, unavailable
 from factbook.telemetry.logs import redact_text
+
+# Nothing was done, and the same may succeed a moment later: two transactions stood in each
+# other's way, and PostgreSQL ended this one so that the other could go on; or both were about to
+# insert the same row, and this one will see that of the other; or another server has become the
+# primary.
+AGAIN: Final = (
+    errors.DeadlockDetected,
+    errors.SerializationFailure,
+    errors.UniqueViolation,
+    errors.ReadOnlySqlTransaction,
+)
+
+# The database, its machine or its operator does not let us. Operational are, among others, a lost
+# connection, a wait for one, too many connections, a shutdown, a full disk, lack of memory, and a
+# lock that was held for too long.
+REFUSED: Final = (
+    psycopg.OperationalError,
+    psycopg.InterfaceError,
+    errors.ReadOnlySqlTransaction,  # a primary that has become a replica
+    errors.IdleInTransactionSessionTimeout,
+    errors.TransactionTimeout,
+    errors.InsufficientPrivilege,
+    errors.DataCorrupted,
+    errors.IndexCorrupted,
+)
+
+_READ_ONLY = "The database takes no writes at the moment, reads only; nothing was written."
+_LOCKED = "Others hold what this waits for in the database; nothing was done. Try again."
+_FULL = "The database has no room left; nothing was written."
+_CONTENDED = "Too many others write the same at this moment; nothing was written. Try again."
+
+
+def is_connection_lost(error: psycopg.Error) -> bool:
+    """Return true if the connection is lost, as after a restart, so that another may work."""
+    if isinstance(error, PoolTimeout):
+        return False
+    if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+        code = error.sqlstate
+        return code is None or code.startswith(("08", "57P"))
+    return False
+
+
+def make_unavailable_error(cause: psycopg.Error) -> UnavailableError:
+    """The error for clients; the log has the cause."""
+    match cause:
+        case errors.ReadOnlySqlTransaction():
+            return UnavailableError(_READ_ONLY)
+        case errors.LockNotAvailable():
+            return UnavailableError(_LOCKED)
+        case errors.DiskFull():
+            return UnavailableError(_FULL)
+        case errors.DeadlockDetected() | errors.SerializationFailure():
+            return UnavailableError(_CONTENDED)
+    return UnavailableError()
+
+
+def make_data_error(error: psycopg.DataError) -> Exception:
+    """The error for a client's text that cannot be stored; any other is a bug in our SQL."""
+    if error.sqlstate is None and "NUL" in str(error):
+        return InputError("Text with the character NUL cannot be stored or found.")
+    return error
+
+
+T = TypeVar("T")
+
+# A commit takes milliseconds, unless a replica does not confirm it.
+LONGEST_COMMIT: Final = 30.0
+_LOOK_SECONDS: Final = 1.0
+_CANCEL_SECONDS: Final = 2.0
+# Where PostgreSQL waits for replicas; what it says there depends on its language.
+_WAIT: Final = "SyncRepWaitForLSN"
+
+_UNCONFIRMED: Final = (
+    "No replica of the database has confirmed this. It is written, and is lost if a replica takes "
+    "over without it. Try again."
+)
+_LATE: Final = (
+    "No replica of the database confirms this at the moment. It may be written or not. Try again."
+)
+
+
+class PostgreSQLConnection(psycopg.Connection[Row]):
+    """A connection for writes; `unconfirmed` if its last commit is on this server only."""
+
+    unconfirmed = False
+
+    def watch(self) -> None:
+        """Listen for PostgreSQL's notices about commits."""
+        self.add_notice_handler(self._note)
+
+    def verify_confirmed(self) -> None:
+        """Raise UnavailableError if the last commit is on this server only."""
+        unconfirmed, self.unconfirmed = self.unconfirmed, False
+        if unconfirmed:
+            raise UnavailableError(_UNCONFIRMED)
+
+    def _note(self, notice: psycopg.errors.Diagnostic) -> None:
+        self.unconfirmed = self.unconfirmed or notice.source_function == _WAIT
+
+
+class PendingCommit:
+    """The commit of a write: in progress from `begin` until the write is over.
+
+    `has_writer` is false while the write waits for a writer thread.
+    """
+
+    def __init__(self) -> None:
+        self.has_writer = False
+        self._began_at: float | None = None
+        self._connection: PostgreSQLConnection | None = None
+
+    def start(self) -> None:
+        """Mark the write as running on a thread of its own."""
+        self.has_writer = True
+
+    def begin(self, connection: PostgreSQLConnection) -> None:
+        """Mark the work of the transaction as done, so that its commit begins."""
+        self._began_at, self._connection = time.monotonic(), connection
+
+    def end(self) -> None:
+        """Mark the commit as over, or the transaction as rolled back."""
+        self._began_at = self._connection = None
+
+    def is_late(self, longest: float) -> bool:
+        """Return true if the commit has been in progress for `longest` seconds."""
+        began_at = self._began_at
+        return began_at is not None and time.monotonic() - began_at > longest
+
+    def cut_short(self) -> None:
+        """Cancel PostgreSQL's wait for a replica."""
+        connection = self._connection
+        if connection is not None:
+            with suppress(psycopg.Error):
+                connection.cancel_safe(timeout=_CANCEL_SECONDS)
+
+
+class Commits:
+    """The writes of a process, each awaited for a limited time only."""
+
+    def __init__(self, longest: float) -> None:
+        """Limit the wait for a commit to `longest` seconds."""
+        self._longest = longest
+        self._under_way: WeakSet[PendingCommit] = WeakSet()
+
+    def new(self) -> PendingCommit:
+        """Register a write that is about to begin."""
+        commit = PendingCommit()
+        self._under_way.add(commit)
+        return commit
+
+    async def wait(self, work: Awaitable[T], commit: PendingCommit) -> T:
+        """Await the result of a write, which continues even if the caller is cancelled.
+
+        Raises UnavailableError if a commit takes too long, this one or another: no replica would
+        confirm this one either.
+        """
+        future = asyncio.ensure_future(work)
+        # Nobody may be left to hear of it.
+        future.add_done_callback(lambda done: done.cancelled() or done.exception())
+        while not future.done():
+            await asyncio.wait({future}, timeout=min(_LOOK_SECONDS, self._longest))
+            if not future.done() and self._late():
+                if not commit.has_writer:
+                    future.cancel()
+                raise UnavailableError(_LATE)
+        return future.result()
+
+    async def end(self, threads: ThreadPoolExecutor) -> None:
+        """Return when every write is over; one that no replica confirms is on this server only."""
+        ended = asyncio.create_task(asyncio.to_thread(threads.shutdown))
+        while not ended.done():
+            await asyncio.wait({ended}, timeout=min(_LOOK_SECONDS, self._longest))
+            for commit in self._late():
+                await asyncio.to_thread(commit.cut_short)
+
+    def _late(self) -> list[PendingCommit]:
+        return [one for one in self._under_way if one.is_late(self._longest)]
+
 
 log = structlog.get_logger("factbook.storage")
 
@@ -111,14 +293,14 @@ class ReadConnection(psycopg.AsyncConnection[Row]):
         return connection
 
 
-def _tell(look: "asyncio.Task[None]") -> None:
+def _report_connection(look: "asyncio.Task[None]") -> None:
     """Log an unexpected error of a connection check, which its waiters do not see."""
     error = None if look.cancelled() else look.exception()
     if error is not None:
         log.error("task.failed", exc_info=error)
 
 
-def options(
+def make_connection_options(
     given: dict[str, Any],
     limits: dict[str, str] = _WRITING,
     of_several: dict[str, str] = _OF_SEVERAL,
@@ -133,7 +315,7 @@ def options(
     return found | {"options": f"{own} {given.get('options', '')}".strip()}
 
 
-def _parsed(setting: str, url: str) -> dict[str, Any]:
+def _parse_setting(setting: str, url: str) -> dict[str, Any]:
     try:
         return conninfo_to_dict(url)
     except psycopg.ProgrammingError as error:
@@ -143,7 +325,7 @@ def _parsed(setting: str, url: str) -> dict[str, Any]:
         raise ConfigurationError(f"{setting} cannot be read: {reason}; {advice}.") from None
 
 
-def _asynchronous(
+def _make_async_pool(
     url: str, least: int, most: int, options: dict[str, Any]
 ) -> AsyncConnectionPool[ReadConnection]:
     return AsyncConnectionPool(
@@ -167,17 +349,17 @@ class Pools:
         """
         self._failure = LastFailure()
         self._looking: asyncio.Task[None] | None = None
-        given = _parsed("database_url", url)
+        given = _parse_setting("database_url", url)
         most = max(2, connections - WRITERS)
         reading = self._options(given, _READING)
-        self.reads = _asynchronous(url, 2, most, reading)
+        self.reads = _make_async_pool(url, 2, most, reading)
         # It is opened, looked after and closed by those who know if it can be used.
         self.replica: tuple[AsyncConnectionPool[ReadConnection], LastFailure] | None = None
         if replica_url is not None:
-            of_replica = _parsed("replica_url", replica_url)
+            of_replica = _parse_setting("replica_url", replica_url)
             options = self._options(of_replica, _READING, _OF_REPLICAS)
             options["failure"] = failure = LastFailure()
-            self.replica = _asynchronous(replica_url, 1, most, options), failure
+            self.replica = _make_async_pool(replica_url, 1, most, options), failure
         self.writes = self._synchronous(url, 1, WRITERS, self._options(given, _WRITING))
         # One more for short transactions amid those of writers, opened when it is needed: a writer
         # that waited for another one's connection might wait for itself.
@@ -205,7 +387,7 @@ class Pools:
         """
         if self._looking is None or self._looking.done():
             self._looking = asyncio.create_task(self.reads.check())
-            self._looking.add_done_callback(_tell)
+            self._looking.add_done_callback(_report_connection)
         await asyncio.wait({self._looking}, timeout=SOON_SECONDS)
 
     @contextmanager
@@ -252,9 +434,9 @@ class Pools:
             yield
         except REFUSED as error:
             cause = self._cause(error)
-            raise unavailable(cause) from cause
+            raise make_unavailable_error(cause) from cause
         except psycopg.DataError as error:
-            raise data_error(error) from error
+            raise make_data_error(error) from error
 
     def _cause(self, error: psycopg.Error) -> psycopg.Error:
         failure = self._failure.error
@@ -281,4 +463,4 @@ class Pools:
         of_several: dict[str, str] = _OF_SEVERAL,
     ) -> dict[str, Any]:
         own = {"autocommit": True, "prepare_threshold": 1, "failure": self._failure}
-        return options(given, limits, of_several) | own
+        return make_connection_options(given, limits, of_several) | own

@@ -5,6 +5,11 @@ in the write-ahead log, which costs it next to nothing, and the read begins once
 replayed the log up to there; if that takes too long, the read goes to the primary. Positions
 compare within one history only, so a mark written to the primary has to appear on the replica
 first, and again after a restart or failover of either.
+
+Positions alone say nothing about the lag in seconds. The time of the last commit that the replica
+replayed would be a lag of hours where nobody writes. So it has none while its position is that of
+the primary, and what it lacks otherwise was committed after both that commit and the last look at
+which it had everything.
 """
 
 import asyncio
@@ -22,9 +27,46 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 from factbook import shutdown
 from factbook.errors import UnavailableError
 from factbook.storage.database import Parameters, ReplicaUse, Row
-from factbook.storage.postgresql_connections import LastFailure, ReadConnection
-from factbook.storage.postgresql_errors import REFUSED
-from factbook.storage.postgresql_lag import NO_STANDBY, ShownCommits
+from factbook.storage.postgresql_connections import REFUSED, LastFailure, ReadConnection
+
+NO_STANDBY: Final = "it is no standby: it was promoted, or replica_url names a primary"
+_NO_COMMIT: Final = "it has replayed no commit since it was started"
+
+
+class ShownCommits:
+    """The last time at which a replica was seen to show every commit."""
+
+    def __init__(self) -> None:
+        self._current_at: float | None = None
+
+    def current(self, at: float) -> None:
+        """Note that all commits made until then are shown."""
+        self._current_at = at
+
+    async def lag(self, connection: ReadConnection, place: str, asked_at: float) -> float:
+        """Seconds by which the replica is behind at most; `place` is where the primary was then.
+
+        Raises UnavailableError if it is no replica, or if nothing is known of its commits.
+        """
+        row = await (await connection.execute(_LAG, (place,))).fetchone()
+        standby, reached, replayed = row or (False, False, None)
+        if not standby:
+            raise UnavailableError(NO_STANDBY)
+        if reached:
+            self.current(asked_at)
+            return 0.0
+        shown = None if self._current_at is None else time.monotonic() - self._current_at
+        known = [seconds for seconds in (shown, replayed) if seconds is not None]
+        if not known:
+            raise UnavailableError(_NO_COMMIT)
+        return max(0.0, min(known))
+
+
+_LAG: Final = """
+SELECT pg_is_in_recovery(), pg_last_wal_replay_lsn() >= %s::pg_lsn,
+    extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp())::double precision
+"""
+
 
 log = structlog.get_logger("factbook.storage")
 
@@ -122,7 +164,7 @@ class Replica:
         except errors.SerializationFailure as error:  # with the log that it replays: it is well
             raise ReplicaReadError from error
         except REFUSED as error:
-            self._leave(_ReplicaUnusableError(_told(error)))
+            self._leave(_ReplicaUnusableError(_describe_failure(error)))
             raise ReplicaReadError from error
         finally:
             await self._pool.putconn(connection)
@@ -258,7 +300,7 @@ class Replica:
         """Send reads to the primary for a while, and tell if they went to the replica before."""
         seconds = error.seconds if isinstance(error, _ReplicaUnusableError) else _FAILED
         self._again_at = time.monotonic() + seconds
-        reason = _told(error)
+        reason = _describe_failure(error)
         if self._reason is None:
             log.warning("replica.left", reason=reason)
         self._reason = reason
@@ -269,7 +311,7 @@ class Replica:
         self._reason = None
 
 
-def _told(error: Exception) -> str:
+def _describe_failure(error: Exception) -> str:
     return " ".join(str(error).split())
 
 

@@ -26,7 +26,7 @@ from factbook.facts.datasource import DataSource
 from factbook.facts.freshness import Latest
 from factbook.facts.store import Tracked
 from factbook.integrations import catalog
-from factbook.storage.database import LONGEST_SEARCH, in_time
+from factbook.storage.database import LONGEST_SEARCH, limit_time
 from factbook.tools import selection, sources
 from factbook.tools.entity_facts import (
     COMMON,
@@ -209,7 +209,7 @@ class _Choosing:
     async def done(self) -> dict[str, Any]:
         database, search = self._context.database, self._search
         whole = self._is_counted or await selection.has_few_candidates(database, search.part)
-        async with in_time(LONGEST_SEARCH):
+        async with limit_time(LONGEST_SEARCH):
             async for rows, entities, states in selection.evaluate_candidates(
                 database, search, self._asked.after
             ):

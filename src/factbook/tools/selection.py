@@ -55,7 +55,7 @@ from factbook.errors import InputError, ToolError, suggestion
 from factbook.facts.datasource import DataSource
 from factbook.facts.schema import SHAPES
 from factbook.storage import Database
-from factbook.storage.database import LONGEST_SEARCH, in_time
+from factbook.storage.database import LONGEST_SEARCH, limit_time
 from factbook.tools.sources import suggest_facts
 from factbook.tools.tool import Context, shorten_value
 
@@ -554,7 +554,7 @@ async def find_matches(
     whole = whole or await has_few_candidates(database, search.part)
     wanted = UNKNOWN if search.of_unknown else PASS
     first, ids, unknown, examined = list[Match](), list[int](), 0, 0
-    async with in_time(LONGEST_SEARCH):
+    async with limit_time(LONGEST_SEARCH):
         async for rows, entities, states in evaluate_candidates(database, search, after):
             for row, entity, state in zip(rows, entities, states, strict=True):
                 unknown += state == UNKNOWN

@@ -40,7 +40,8 @@ from factbook.scheduling import lease
 from factbook.scheduling.lease import Claim
 from factbook.settings import Settings
 from factbook.settings.option_tables import url_origin
-from factbook.storage import Database, Transaction, Write, counters
+from factbook.storage import Database, Transaction, Write
+from factbook.storage.database import render_counter
 from factbook.telemetry.spans import NO_TRACER, Attributes, Tracer
 from factbook.webhooks import store
 from factbook.webhooks.store import GivenUp, Sealed, StoredWebhook, WebhookTarget, list_types
@@ -77,9 +78,7 @@ SELECT w.id FROM webhook_endpoints w WHERE w.disabled_at IS NULL AND {free} AND 
     SELECT 1 FROM webhook_retries r
     WHERE r.webhook_id = w.id AND (r.next_at <= ? OR r.next_at > ?)
 )) ORDER BY w.id
-""".replace("{free}", lease.free_lease_condition("w")).replace(
-    "{newest}", counters.expression(COUNTER)
-)
+""".replace("{free}", lease.free_lease_condition("w")).replace("{newest}", render_counter(COUNTER))
 
 log = structlog.get_logger("factbook.webhooks")
 

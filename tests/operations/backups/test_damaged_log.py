@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from factbook.errors import FactbookError, UnavailableError
-from factbook.storage.sqlite_file import advice_of
+from factbook.storage.sqlite import advise_on_error
 from tests.operations.backups.conftest import Installation, backed_up
 from tests.service import component
 
@@ -38,7 +38,7 @@ async def test_a_backup_of_a_database_with_a_damaged_log_is_refused_and_the_log_
     log = await left_behind(installation, other.file)
     before = log.read_bytes()
     told = await refused(other.backup())
-    assert "It holds the last writes" in advice_of(told)
+    assert "It holds the last writes" in advise_on_error(told)
     assert log.read_bytes() == before
     assert list(other.out.iterdir()) == []
 

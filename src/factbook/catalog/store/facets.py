@@ -16,7 +16,8 @@ from factbook.catalog.store.conditions import (
     narrow_condition,
 )
 from factbook.clock import SECOND
-from factbook.storage import Database, Row, counters
+from factbook.storage import Database, Row
+from factbook.storage.database import render_counter
 
 _RELATION_PREFIX = "relations."
 _OWN_COLUMNS = ("metadata.namespace", "metadata.uid")
@@ -365,7 +366,7 @@ _IS_TARGET: Final = "SELECT 1 FROM relations WHERE target_ref = ? AND type = ? L
 
 _STATE = f"""
 SELECT s.name, s.number, s.revisions, s.items,
-    {counters.expression("entity")},
+    {render_counter("entity")},
     (SELECT count(*) FROM entities WHERE set_id IS NULL),
     (SELECT max(removed_at) FROM removed_entities)
 FROM (
@@ -379,5 +380,5 @@ _COUNT_KINDS = "SELECT kind, count(*) FROM entities GROUP BY kind"
 
 # Changes with the content of sets and with new entities.
 _LARGEST_REVISIONS = f"""
-SELECT (SELECT COALESCE(SUM(revision), 0) FROM sets), {counters.expression("entity")}
+SELECT (SELECT COALESCE(SUM(revision), 0) FROM sets), {render_counter("entity")}
 """

@@ -22,8 +22,8 @@ from factbook.catalog.store.conditions import SearchRow
 from factbook.catalog.store.locks import WriteLocks
 from factbook.catalog.store.stored_entities import DOCUMENT
 from factbook.clock import Throttle
-from factbook.storage import Database, Transaction, counters
-from factbook.storage.database import ReadSnapshot
+from factbook.storage import Database, Transaction
+from factbook.storage.database import ReadSnapshot, take_numbers
 
 T = TypeVar("T")
 
@@ -152,7 +152,7 @@ class Interned:
         with self._aside() as aside:
             aside.lock("search keys")
             new = self._missing(aside, new)  # others may have added some a moment ago
-            fresh = list(zip(new, counters.take(aside, "search_key", len(new)), strict=True))
+            fresh = list(zip(new, take_numbers(aside, "search_key", len(new)), strict=True))
             aside.insert("search_keys", ("key", "id"), fresh)
         self._ids.update(fresh)
 

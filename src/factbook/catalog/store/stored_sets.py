@@ -38,7 +38,8 @@ from factbook.catalog.store.revisions import SetRevision
 from factbook.catalog.store.stored_entities import DOCUMENT, split_document
 from factbook.errors import NotAllowedError, NotFoundError, no_such
 from factbook.events import store as events
-from factbook.storage import Database, Row, Transaction, Write, counters
+from factbook.storage import Database, Row, Transaction, Write
+from factbook.storage.database import take_numbers_aside
 
 _ENTITY_COLUMNS = (
     "id", "uid", "ref", "kind", "namespace", "name", "set_id", "etag", "updated_by",
@@ -190,7 +191,7 @@ class _Changes:
         if refs and revisions.remembers_removed(self._transaction):
             keys = {item.ref: self._memory_key(item.document) for item in added}
             known = revisions.recall_removed(self._transaction, keys)
-        fresh = iter(counters.take_aside(self._transaction, "entity", len(added) - len(known)))
+        fresh = iter(take_numbers_aside(self._transaction, "entity", len(added) - len(known)))
         given = {ref: known.get(ref) or (next(fresh), str(uuid.uuid4())) for ref in refs}
         if not self._held.is_alone:
             # In one order, as of two writes that add the same the second waits for the first.
@@ -254,7 +255,7 @@ class _Changes:
 
 
 def _create_set(transaction: Transaction, name: str, actor: Actor) -> SetRow:
-    [id_] = counters.take_aside(transaction, "set", 1)
+    [id_] = take_numbers_aside(transaction, "set", 1)
     transaction.run(
         "INSERT INTO sets (id, name, revision, item_count, updated_by, updated_at) "
         "VALUES (?, ?, 0, 0, ?, ?)",

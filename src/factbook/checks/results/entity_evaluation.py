@@ -39,8 +39,8 @@ from factbook.facts import store
 from factbook.facts.freshness import Latest
 from factbook.facts.store import FactValues
 from factbook.integrations import catalog
-from factbook.storage import Database, Transaction, counters
-from factbook.storage.database import RestartError
+from factbook.storage import Database, Transaction
+from factbook.storage.database import RestartError, fetch_counter_cached, select_counter
 
 log = structlog.get_logger("factbook.checks")
 # Operators whose answer changes as time passes, and those that look at the time of a collection.
@@ -240,7 +240,7 @@ class CheckCache:
 
     def current(self, transaction: Transaction) -> CheckSet:
         """The checks in effect and pending; the transaction holds the lock of the definitions."""
-        revision = counters.value_within(transaction, publications.DEFINITIONS_REVISION)
+        revision = select_counter(transaction, publications.DEFINITIONS_REVISION)
         known = self.known
         if known.revision != revision:
             stored = check_store.all_within(transaction)
@@ -253,7 +253,7 @@ class CheckCache:
 
     async def last_loaded(self, database: Database) -> CheckSet:
         """The same as of the last refresh of finds: for one of very many small answers."""
-        revision = await counters.last_value(database, publications.DEFINITIONS_REVISION)
+        revision = await fetch_counter_cached(database, publications.DEFINITIONS_REVISION)
         known = self.known
         return known if known.revision == revision else await self.loaded(database)
 

@@ -41,7 +41,8 @@ from factbook.checks.results.state_store import (
 )
 from factbook.checks.state import NONE
 from factbook.clock import DAY, MINUTE, Clock
-from factbook.storage import Database, Transaction, counters
+from factbook.storage import Database, Transaction
+from factbook.storage.database import put_counter, select_counter
 
 log = structlog.get_logger("factbook.checks")
 # Of one transaction.
@@ -581,10 +582,10 @@ def _sweep_portion(
     if not transaction.try_lock_each(_SWEEP_LOCK):
         return None
     publications.share_definitions(transaction)
-    after = counters.value_within(transaction, _POSITION)
-    if begins or not 0 <= now - counters.value_within(transaction, _BEGUN) < DAY:
+    after = select_counter(transaction, _POSITION)
+    if begins or not 0 <= now - select_counter(transaction, _BEGUN) < DAY:
         after = 0
-        counters.put(transaction, _BEGUN, now)
+        put_counter(transaction, _BEGUN, now)
     if after == _END_OF_SWEEP:
         return _NOTHING_SWEPT
     known = cache.current(transaction)
@@ -594,7 +595,7 @@ def _sweep_portion(
     if changed:
         log.info("checks.swept", entities=changed, first=ids[0], last=ids[-1])
     reached = ids[-1] if len(ids) == size else _END_OF_SWEEP
-    counters.put(transaction, _POSITION, reached)
+    put_counter(transaction, _POSITION, reached)
     return reached
 
 

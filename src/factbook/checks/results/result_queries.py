@@ -23,7 +23,8 @@ from factbook.checks.rules.language import CHECKS, ENTITY
 from factbook.checks.rules.rule_evaluation import Explainer, Explanation
 from factbook.clock import iso
 from factbook.facts import freshness, store
-from factbook.storage import Database, counters
+from factbook.storage import Database
+from factbook.storage.database import render_counter
 
 # The states of a check that is about the entity.
 ABOUT_ENTITY: Final = frozenset({state.PASS, state.FAIL, state.UNKNOWN, state.INAPPLICABLE})
@@ -441,7 +442,7 @@ async def _list_check_ids(database: Database, only: Sequence[str]) -> list[str]:
 
 _OF_ENTITY = """
 SELECT {revision}, s.owner, s.states FROM check_states s WHERE s.entity_id = ?
-""".replace("{revision}", counters.expression(publications.DEFINITIONS_REVISION))
+""".replace("{revision}", render_counter(publications.DEFINITIONS_REVISION))
 
 _OF_CHECK = """
 SELECT e.ref, e.id, s.owner, SUBSTR(s.states, CAST(c.slot AS INTEGER), 1)

@@ -31,7 +31,8 @@ from factbook.importers.registry import ImporterRegistry
 from factbook.operations.doctor.findings import Finding, ok, problem, warning
 from factbook.scim import identity
 from factbook.settings import Settings
-from factbook.storage import Database, migrations
+from factbook.storage import Database
+from factbook.storage.migrations import fetch_schema_version
 
 CHECKS: Final = "checks"
 # Since then the tables of checks and data sources have the columns that are read here.
@@ -81,7 +82,7 @@ def _unusable_checks(published: Mapping[str, dict[str, Any]]) -> Iterator[Findin
 
 async def examine_old_patterns(database: Database) -> AsyncIterator[Finding]:
     """Patterns on a schema from before the upgrade, unless that is too old to tell."""
-    if await migrations.version(database) < _OLDEST_WITH_PATTERNS:
+    if await fetch_schema_version(database) < _OLDEST_WITH_PATTERNS:
         what = "This schema is too old to list the patterns that this release refuses."
         yield warning(CHECKS, what, "Run `factbook doctor` again after the upgrade.")
         return
@@ -260,7 +261,7 @@ async def examine_rights_after_upgrade(
     database: Database, settings: Settings
 ) -> AsyncIterator[Finding]:
     """The same on a schema from before the upgrade, unless that is too old to tell."""
-    if await migrations.version(database) < _OLDEST_WITH_RIGHTS:
+    if await fetch_schema_version(database) < _OLDEST_WITH_RIGHTS:
         what = "This schema is too old to list who will lack rights of groups."
         yield warning(RIGHTS, what, "Run `factbook doctor` again after the upgrade.")
         return

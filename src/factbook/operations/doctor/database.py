@@ -14,9 +14,18 @@ from factbook.catalog.store import index_rows
 from factbook.errors import FactbookError, UnavailableError
 from factbook.operations.doctor.findings import Finding, ok, problem, warning
 from factbook.settings import Settings
-from factbook.storage import Database, migrations, schema_check
-from factbook.storage.migrations import has_record, pending
-from factbook.storage.sqlite_file import DatabaseFile, advice_of
+from factbook.storage import Database
+from factbook.storage.migrations import (
+    SCHEMA_ADVICE,
+    describe_deviations,
+    find_pending_migrations,
+    has_migration_record,
+    list_deviations,
+    list_differing_migrations,
+    list_migrations,
+    list_unknown_migrations,
+)
+from factbook.storage.sqlite import DatabaseFile, advise_on_error
 from factbook.telemetry.logs import redact_text
 
 DATABASE: Final = "database"
@@ -65,7 +74,7 @@ def find_damaged_log(path: Path) -> Finding | None:
     try:
         DatabaseFile(path.resolve()).verify_log()
     except UnavailableError as error:
-        return problem(DATABASE, f"{error.message}.", advice_of(error))
+        return problem(DATABASE, f"{error.message}.", advise_on_error(error))
     except OSError as error:
         return _unread_file(path, error)
     return None
@@ -129,7 +138,7 @@ def _failed_read(path: Path, error: sqlite3.Error) -> Finding:
         DatabaseFile(path).tell(error)
     except UnavailableError as told:
         what = f"{told.message.rstrip('.')} ({error}), so it is not known whether it is sound."
-        return problem(DATABASE, what, advice_of(told))
+        return problem(DATABASE, what, advise_on_error(told))
     except sqlite3.Error:
         advice = "Run the doctor again; if it stays, report it: that is a bug."
         return problem(DATABASE, f"{path} could not be looked at: {error}.", advice)
@@ -380,10 +389,10 @@ SELECT pg_is_in_recovery(), current_setting('hot_standby_feedback')
 
 async def check_migrations(database: Database) -> tuple[bool, list[Finding]]:
     """Findings on the schema, and true if it can be examined further."""
-    if not await has_record(database):
+    if not await has_migration_record(database):
         return False, [warning(MIGRATIONS, "The database is empty.", "`factbook serve` fills it.")]
     try:
-        missing = await pending(database)
+        missing = await find_pending_migrations(database)
     except FactbookError as error:
         return False, [
             problem(MIGRATIONS, error.message, "Install that version, or restore a backup.")
@@ -398,29 +407,29 @@ async def check_migrations(database: Database) -> tuple[bool, list[Finding]]:
 async def is_schema_older(database: Database) -> bool:
     """True for a schema that only lacks migrations of this release."""
     try:
-        return await has_record(database) and bool(await pending(database))
+        return await has_migration_record(database) and bool(
+            await find_pending_migrations(database)
+        )
     except FactbookError:
         return False
 
 
 async def _differing_schema(database: Database) -> AsyncIterator[Finding]:
     """Findings on a schema that has no pending migrations."""
-    if newer := await migrations.unknown(database):
+    if newer := await list_unknown_migrations(database):
         what = f"A newer version has applied {', '.join(newer)}; this is {__version__}."
         yield warning(MIGRATIONS, what, "It goes on working; update this machine, too.")
         return
     fine = True
-    if differing := await migrations.differing(database):
+    if differing := await list_differing_migrations(database):
         what = f"Applied in another form than this release has: {', '.join(differing)}."
-        yield problem(MIGRATIONS, what, schema_check.ADVICE)
+        yield problem(MIGRATIONS, what, SCHEMA_ADVICE)
         fine = False
-    if found := await schema_check.deviations(database):
-        yield problem(MIGRATIONS, schema_check.told(found), schema_check.ADVICE)
+    if found := await list_deviations(database):
+        yield problem(MIGRATIONS, describe_deviations(found), SCHEMA_ADVICE)
         fine = False
     if fine:
-        yield ok(
-            MIGRATIONS, f"All {len(migrations.names())} are applied, and the schema is theirs."
-        )
+        yield ok(MIGRATIONS, f"All {len(list_migrations())} are applied, and the schema is theirs.")
 
 
 async def check_search_rows(database: Database) -> Finding:

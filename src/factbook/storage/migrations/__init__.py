@@ -12,25 +12,168 @@ Both happen within seconds; requests are served as long as they are routed to th
 
 Indexes on existing tables are created by `CREATE INDEX CONCURRENTLY`, in a file that holds nothing
 else: on PostgreSQL writes go on meanwhile.
+
+The actual schema of a database is a text for each column, index, trigger and function; equal
+schemas have equal texts on both databases, except for triggers and functions. It is compared with
+the one that this release expects: the result of the migrations on an empty SQLite database in
+memory.
 """
 
 import asyncio
 import hashlib
 import re
+import sqlite3
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 import structlog
 
 from factbook import __version__
 from factbook.errors import OutdatedError, UnavailableError
-from factbook.storage import dialects, introspection, partitions
-from factbook.storage.database import Database, Row, Transaction
-from factbook.storage.short_locks import LOCK, TIMEOUT, is_locked
+from factbook.storage.database import (
+    Database,
+    Dialect,
+    Row,
+    Transaction,
+    builds_concurrently,
+    render_drop_index,
+    translate_for_transaction,
+    translate_schema,
+)
+from factbook.storage.partitions import (
+    LAYOUT_LOCK,
+    LOCK_TIMEOUT,
+    is_lock_error,
+    list_index_statements,
+)
+
+# By kind and name, as `column entities.ref`: `SORTED_TEXT NOT NULL`.
+Schema = Mapping[str, str]
+
+# Has a row for each migration, and is made by the code that applies them.
+_RECORD_TABLE: Final = "schema_migrations"
+_TYPES: Final = {"bigint": "INTEGER", "bytea": "BLOB", "text": "TEXT"}
+
+
+async def introspect_schema(database: Database) -> Schema:
+    """All schema objects of the database that migrations create."""
+    columns, unique, indexes, triggers, functions = [
+        await database.all(sql) if sql else [] for sql in _CATALOG_QUERIES[database.dialect]
+    ]
+    return describe_schema(columns, unique, indexes, triggers, functions)
+
+
+def describe_schema(
+    columns: Iterable[Row],
+    unique: Iterable[Row],
+    indexes: Iterable[Row],
+    triggers: Iterable[Row],
+    functions: Iterable[Row],
+) -> Schema:
+    """The texts for rows returned by the catalog queries."""
+    found = {f"column {table}.{name}": _describe_column(*row) for table, name, *row in columns}
+    found |= {f"unique {table} ({names})": "" for table, names in unique}
+    found |= {f"index {name}": normalize_index(text) for name, text in indexes}
+    found |= {f"trigger {name}": collapse_spaces(text) for name, text in triggers}
+    found |= {f"function {name}": collapse_spaces(text) for name, text in functions}
+    return {name: text for name, text in found.items() if f" {_RECORD_TABLE}" not in name}
+
+
+def _describe_column(
+    type_: str, collation: str | None, required: int, default: str | None, key: int
+) -> str:
+    word = _TYPES.get(type_, type_)
+    text = "SORTED_TEXT" if collation == "C" else word
+    if required or key:
+        text += " NOT NULL"
+    if default is not None:
+        text += f" DEFAULT {re.sub(r'::[a-z ]+$', '', default)}"
+    return text + (f" KEY {key}" if key else "")
+
+
+def normalize_index(statement: str) -> str:
+    """A CREATE INDEX statement without optional words in which equal indexes may differ."""
+    text = re.sub(r"CONCURRENTLY |USING btree |\"", "", collapse_spaces(statement))
+    text = re.sub(r" ON (?:ONLY )?(?:\w+\.)?(\w+)", r" ON \1", text)
+    head, where, condition = text.partition(" WHERE ")
+    # PostgreSQL writes the type of a number that is compared with a column.
+    return head + where + re.sub(r"[()]|(?<=\d\))::bigint", "", condition)
+
+
+def collapse_spaces(text: str) -> str:
+    """The text with each run of whitespace replaced by one space."""
+    return " ".join(text.split())
+
+
+# Columns (table, name, type, collation, required, default, place in the primary key), unique
+# constraints (table, columns), indexes (name, statement), triggers and functions (name, text).
+SQLITE_CATALOG: Final = (
+    """
+    SELECT m.name, c.name, c.type, NULL, c."notnull", c.dflt_value, c.pk
+    FROM sqlite_master m JOIN pragma_table_info(m.name) c
+    WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite%'
+    """,
+    """
+    SELECT m.name, (SELECT group_concat(i.name, ', ') FROM pragma_index_info(l.name) i)
+    FROM sqlite_master m JOIN pragma_index_list(m.name) l
+    WHERE m.type = 'table' AND l.origin = 'u'
+    """,
+    "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL",
+    "SELECT name, sql FROM sqlite_master WHERE type = 'trigger'",
+    "",
+)
+# Partitions are parts of their tables, and have what these have.
+_POSTGRESQL_CATALOG: Final = (
+    """
+    SELECT t.relname, a.attname, format_type(a.atttypid, a.atttypmod), c.collname,
+        a.attnotnull::int, pg_get_expr(d.adbin, d.adrelid),
+        coalesce(array_position(k.conkey, a.attnum), 0)
+    FROM pg_class t JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum > 0
+    LEFT JOIN pg_attrdef d ON d.adrelid = t.oid AND d.adnum = a.attnum
+    LEFT JOIN pg_collation c ON c.oid = a.attcollation
+    LEFT JOIN pg_constraint k ON k.conrelid = t.oid AND k.contype = 'p'
+    WHERE t.relkind IN ('r', 'p') AND NOT a.attisdropped AND NOT t.relispartition
+        AND t.relnamespace = {schema}
+    """,
+    """
+    SELECT t.relname, (
+        SELECT string_agg(a.attname, ', ' ORDER BY p.place)
+        FROM unnest(k.conkey) WITH ORDINALITY p (number, place)
+        JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = p.number
+    ) FROM pg_constraint k JOIN pg_class t ON t.oid = k.conrelid
+    WHERE k.contype = 'u' AND NOT t.relispartition AND t.relnamespace = {schema}
+    """,
+    # One that was left half-made finds nothing.
+    """
+    SELECT n.relname,
+        CASE WHEN i.indisvalid THEN '' ELSE 'INVALID ' END || pg_get_indexdef(i.indexrelid)
+    FROM pg_index i JOIN pg_class n ON n.oid = i.indexrelid
+    WHERE NOT n.relispartition AND n.relnamespace = {schema}
+        AND NOT EXISTS (SELECT 1 FROM pg_constraint k WHERE k.conindid = i.indexrelid)
+    """,
+    """
+    SELECT g.tgname, 'ON ' || t.relname || CASE g.tgenabled WHEN 'D' THEN ' DISABLED' ELSE '' END
+    FROM pg_trigger g JOIN pg_class t ON t.oid = g.tgrelid
+    WHERE NOT g.tgisinternal AND NOT t.relispartition AND t.relnamespace = {schema}
+    """,
+    """
+    SELECT f.proname, f.prosrc FROM pg_proc f JOIN pg_language l ON l.oid = f.prolang
+    WHERE l.lanname = 'plpgsql' AND f.pronamespace = {schema}
+    """,
+)
+_NAMESPACE: Final = (
+    "(SELECT relnamespace FROM pg_class WHERE oid = to_regclass('schema_migrations'))"
+)
+_CATALOG_QUERIES: Final[Mapping[Dialect, tuple[str, ...]]] = {
+    "sqlite": SQLITE_CATALOG,
+    "postgresql": tuple(sql.format(schema=_NAMESPACE) for sql in _POSTGRESQL_CATALOG),
+}
+
 
 Step = Callable[[Transaction], None]
 
@@ -44,66 +187,68 @@ _RECORDED: Final = "0011_upgrades.sql"
 _CHECKED: Final = "0013_housekeeping.sql"
 
 
-def names() -> list[str]:
+def list_migrations() -> list[str]:
     """The names of all migrations, in the order in which they are applied."""
-    return list(shipped())
+    return list(get_migration_texts())
 
 
 @cache
-def shipped() -> Mapping[str, str]:
+def get_migration_texts() -> Mapping[str, str]:
     """The text of each migration of this release by name, in order of application."""
     found = [item for item in files(__name__).iterdir() if item.name.endswith(".sql")]
     in_order = sorted(found, key=lambda item: item.name)
     return MappingProxyType({item.name: item.read_text("utf-8") for item in in_order})
 
 
-async def pending(database: Database, known: Mapping[str, str] | None = None) -> list[str]:
+async def find_pending_migrations(
+    database: Database, known: Mapping[str, str] | None = None
+) -> list[str]:
     """The names of the pending migrations, in order.
 
     Raises OutdatedError if the schema has left these migrations behind.
     """
-    known = shipped() if known is None else known
-    done = await _applied(database)
+    known = get_migration_texts() if known is None else known
+    done = await _list_applied(database)
     if _RECORDED in done:
-        _refuse(await database.all(_CONTRACTED), known)
+        _refuse_contracted(await database.all(_CONTRACTED), known)
     return [name for name in known if name not in done]
 
 
-def digest(text: str) -> str:
+def digest_migration(text: str) -> str:
     """SHA-256 of the text of a migration."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-async def unknown(database: Database) -> list[str]:
+async def list_unknown_migrations(database: Database) -> list[str]:
     """The names of migrations applied by a newer release."""
-    return [name for name in await _applied(database) if name not in shipped()]
+    return [name for name in await _list_applied(database) if name not in get_migration_texts()]
 
 
-async def differing(database: Database) -> list[str]:
+async def list_differing_migrations(database: Database) -> list[str]:
     """The names of migrations that were applied with another text than in this release.
 
     The database must be up to date.
     """
-    known = {name: digest(text) for name, text in shipped().items()}
+    known = {name: digest_migration(text) for name, text in get_migration_texts().items()}
     rows = await database.all(_CHECKSUMS)
     return [name for name, checksum in rows if known.get(name, checksum) != checksum]
 
 
-async def has_record(database: Database) -> bool:
+async def has_migration_record(database: Database) -> bool:
     """Return true if the database records its migrations, false if it is empty."""
     return await database.one(_IS_THERE[database.dialect]) is not None
 
 
-async def check(database: Database) -> None:
+async def check_migrations(database: Database) -> None:
     """Return if this release can go on working on a database that it has migrated.
 
     Raises OutdatedError if the schema has left this release behind since.
     """
-    _refuse(await database.all(_CONTRACTED), shipped())
+    _refuse_contracted(await database.all(_CONTRACTED), get_migration_texts())
 
 
-def _refuse(contracted: Sequence[Row], known: Mapping[str, str]) -> None:
-    newest = max(map(_number, known))
+def _refuse_contracted(contracted: Sequence[Row], known: Mapping[str, str]) -> None:
+    newest = max(map(_number_migration, known))
     for name, release, works_from in contracted:
         if works_from > newest:
             raise OutdatedError(
@@ -113,10 +258,10 @@ def _refuse(contracted: Sequence[Row], known: Mapping[str, str]) -> None:
             )
 
 
-async def version(database: Database) -> int:
+async def fetch_schema_version(database: Database) -> int:
     """The number of the newest applied migration."""
     row = await database.one("SELECT MAX(name) FROM schema_migrations")
-    return _number(row[0]) if row and row[0] else 0
+    return _number_migration(row[0]) if row and row[0] else 0
 
 
 async def migrate(
@@ -132,12 +277,12 @@ async def migrate(
     they are not those of this release. Raises OutdatedError if the schema has left this release
     behind, UnavailableError if a table could not be locked.
     """
-    known = shipped() if known is None else known
+    known = get_migration_texts() if known is None else known
     applied: list[str] = []
-    while to_do := await pending(database, known):
+    while to_do := await find_pending_migrations(database, known):
         try:
-            if dialects.is_concurrent(known[to_do[0]]) and len(to_do) < len(known):
-                found = await _build(database, to_do[0], known[to_do[0]], now)
+            if builds_concurrently(known[to_do[0]]) and len(to_do) < len(known):
+                found = await _build_index(database, to_do[0], known[to_do[0]], now)
             else:
                 found = await _Migration(database, known, steps or {}, now).applied()
         except OutdatedError:
@@ -168,68 +313,68 @@ class _Migration:
             try:
                 return await self._database.write(self._work)
             except UnavailableError as error:
-                if not is_locked(error):
+                if not is_lock_error(error):
                     raise
                 if self._waits_for and time.monotonic() > end:
-                    raise UnavailableError(_in_use(self._waits_for)) from error
+                    raise UnavailableError(_describe_use(self._waits_for)) from error
             log.info("migration.waiting", migration=self._waits_for or "of another process")
             await asyncio.sleep(_PAUSE_SECONDS)
 
     def _work(self, transaction: Transaction) -> list[str]:
         dialect, self._waits_for = self._database.dialect, ""
         if dialect == "postgresql":
-            transaction.run(f"SET LOCAL {TIMEOUT}")
+            transaction.run(f"SET LOCAL {LOCK_TIMEOUT}")
             # A step may work for longer between two statements than a request may.
             transaction.run("SET LOCAL idle_in_transaction_session_timeout = 0")
-        transaction.lock(LOCK)
-        for statement in dialects.schema(RECORD, dialect):
+        transaction.lock(LAYOUT_LOCK)
+        for statement in translate_schema(MIGRATION_RECORD, dialect):
             transaction.run(statement)
         done = [row[0] for row in transaction.all(_NAMES)]
         if _RECORDED in done:
-            _refuse(transaction.all(_CONTRACTED), self._known)
+            _refuse_contracted(transaction.all(_CONTRACTED), self._known)
         to_do = [name for name in self._known if name not in done]
         if done:
-            to_do = [name for name in to_do[:1] if not dialects.is_concurrent(self._known[name])]
+            to_do = [name for name in to_do[:1] if not builds_concurrently(self._known[name])]
         for name in to_do:
             self._waits_for = name
             # On a new database nobody writes meanwhile.
-            for statement in dialects.at_once(self._known[name], dialect):
+            for statement in translate_for_transaction(self._known[name], dialect):
                 transaction.run(statement)
             if name in self._steps:
                 self._steps[name](transaction)
             transaction.run(_DONE, (name, self._now))
         if _RECORDED in (*done, *to_do):
-            rows = [(__version__, works_from(self._known[name]), name) for name in to_do]
+            rows = [(__version__, find_first_working(self._known[name]), name) for name in to_do]
             transaction.many(_RECORD_MORE, rows)
         if _CHECKED in (*done, *to_do):
-            sums = [(digest(text), name) for name, text in self._known.items()]
+            sums = [(digest_migration(text), name) for name, text in self._known.items()]
             transaction.many(_RECORD_CHECKSUM, sums)
         return to_do
 
 
-async def _build(database: Database, name: str, text: str, now: int) -> list[str]:
+async def _build_index(database: Database, name: str, text: str, now: int) -> list[str]:
     """Create indexes concurrently with writes; recreates those left incomplete or different."""
     statements: list[str] = []
-    there = set((await introspection.schema(database)).values())
-    for statement in dialects.schema(text, database.dialect):
-        if introspection.index_text(statement) not in there:
-            statements += await _index(database, statement)
-    values = {"name": name, "now": now, "release": __version__, "checksum": digest(text)}
+    there = set((await introspect_schema(database)).values())
+    for statement in translate_schema(text, database.dialect):
+        if normalize_index(statement) not in there:
+            statements += await _list_index_statements(database, statement)
+    values = {"name": name, "now": now, "release": __version__, "checksum": digest_migration(text)}
     statements.append(_BUILT.format_map(values))
-    if await database.apart(LOCK, statements, unless=_IS_BUILT.format(name=name)):
+    if await database.apart(LAYOUT_LOCK, statements, unless=_IS_BUILT.format(name=name)):
         return [name]
     log.info("migration.waiting", migration="of another process")
     await asyncio.sleep(_PAUSE_SECONDS)
     return []
 
 
-async def _index(database: Database, statement: str) -> list[str]:
+async def _list_index_statements(database: Database, statement: str) -> list[str]:
     if database.dialect == "sqlite":
-        return [dialects.drop_index(statement), statement]
-    return await partitions.index_statements(database, statement)
+        return [render_drop_index(statement), statement]
+    return await list_index_statements(database, statement)
 
 
-def works_from(text: str) -> int | None:
+def find_first_working(text: str) -> int | None:
     """The number of the oldest migration that a process must know once this one is applied.
 
     None if it only expands the schema: all processes that worked before keep working.
@@ -238,11 +383,11 @@ def works_from(text: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def _number(name: str) -> int:
+def _number_migration(name: str) -> int:
     return int(name.partition("_")[0])
 
 
-def _in_use(name: str) -> str:
+def _describe_use(name: str) -> str:
     return (
         f"{name} was not applied: for {_MOST_SECONDS / 60:.0f} minutes its tables were in use by "
         "transactions that do not end. Nothing was changed. Find them in pg_stat_activity, end "
@@ -250,15 +395,15 @@ def _in_use(name: str) -> str:
     )
 
 
-async def _applied(database: Database) -> list[str]:
+async def _list_applied(database: Database) -> list[str]:
     """The names of the applied migrations."""
-    if not await has_record(database):
+    if not await has_migration_record(database):
         return []
     return [row[0] for row in await database.all(_NAMES)]
 
 
 # Makes the table in which all others are recorded.
-RECORD: Final = """
+MIGRATION_RECORD: Final = """
 CREATE TABLE IF NOT EXISTS schema_migrations (name TEXT PRIMARY KEY, applied_at INTEGER NOT NULL)
 """
 _IS_THERE = {
@@ -279,3 +424,126 @@ _BUILT = """
 INSERT INTO schema_migrations (name, applied_at, release, sha256)
 VALUES ('{name}', {now}, '{release}', '{checksum}')
 """
+
+
+# SQLite has no word for it, and PostgreSQL a collation.
+_SORTED: Final = "SORTED_TEXT"
+_KEPT_WORD: Final = "TEXT_THAT_IS_SORTED"
+_MOST_SHOWN: Final = 5
+
+
+class Deviation(NamedTuple):
+    """A missing or different schema object."""
+
+    name: str  # as `index entities_by_name`
+    missing: bool
+
+    @property
+    def is_fatal(self) -> bool:
+        """True if statements fail because of it."""
+        return self.missing and self.name.startswith("column ")
+
+
+async def verify_schema(database: Database) -> None:
+    """Log the deviations of the schema from the expected one.
+
+    Raises UnavailableError if tables or columns are missing, since the service could not work.
+    """
+    if differing := await list_differing_migrations(database):
+        log.warning("migrations.differ", migrations=differing)
+    found = await list_deviations(database)
+    if not found:
+        return
+    if any(one.is_fatal for one in found):
+        raise UnavailableError(f"{describe_deviations(found)} {SCHEMA_ADVICE}", retry_after=None)
+    log.warning("schema.differs", names=[one.name for one in found])
+
+
+SCHEMA_ADVICE: Final = (
+    "Something else than Factbook has changed the database, or it comes from a build that was not "
+    "released. Restore a backup, or report it."
+)
+
+
+def describe_deviations(found: list[Deviation]) -> str:
+    """The deviations as a sentence."""
+    shown = [f"{one.name} ({'missing' if one.missing else 'different'})" for one in found]
+    more = f" and {len(shown) - _MOST_SHOWN} more" if len(shown) > _MOST_SHOWN else ""
+    listed = ", ".join(shown[:_MOST_SHOWN]) + more
+    return f"The schema is not the one of {__version__}: {listed}."
+
+
+async def list_deviations(database: Database) -> list[Deviation]:
+    """The deviations of an up-to-date database's schema; additional objects are ignored.
+
+    Empty if a newer release has migrated it: only that release knows the expected schema.
+    """
+    if await list_unknown_migrations(database):
+        return []
+    # A tenth of the work, and usually enough.
+    if (
+        database.dialect == "sqlite"
+        and await database.all(_SQLITE_STATEMENTS) == _list_expected_statements()
+    ):
+        return []
+    wanted, has = compute_expected_schema(database.dialect), await introspect_schema(database)
+    return [
+        Deviation(name, name not in has)
+        for name, text in sorted(wanted.items())
+        if has.get(name) != text
+    ]
+
+
+_SQLITE_STATEMENTS: Final = """
+SELECT type, name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite%' ORDER BY type, name
+"""
+
+
+@cache
+def _list_expected_statements() -> list[tuple[Any, ...]]:
+    """The statements of the schema in a SQLite file that this release made."""
+    with closing(_migrate_sqlite(get_migration_texts().values())) as database:
+        return database.execute(_SQLITE_STATEMENTS).fetchall()
+
+
+def _migrate_sqlite(texts: Iterable[str]) -> sqlite3.Connection:
+    """A database in memory to which these migrations are applied."""
+    database = sqlite3.connect(":memory:")
+    database.execute(MIGRATION_RECORD)
+    for text in texts:
+        for statement in translate_for_transaction(text, "sqlite"):
+            database.execute(statement)
+    return database
+
+
+@cache
+def compute_expected_schema(dialect: Dialect) -> Schema:
+    """The schema that the migrations of this release produce."""
+    texts = (text.replace(_SORTED, _KEPT_WORD) for text in get_migration_texts().values())
+    with closing(_migrate_sqlite(texts)) as database:
+        rows = [database.execute(sql).fetchall() if sql else [] for sql in SQLITE_CATALOG]
+    found = dict(describe_schema(*rows))
+    word = "TEXT" if dialect == "sqlite" else _SORTED
+    found = {name: text.replace(_KEPT_WORD, word) for name, text in found.items()}
+    if dialect == "postgresql":
+        found = {name: text for name, text in found.items() if not name.startswith("trigger ")}
+        found |= _list_programs()
+    return found
+
+
+def _list_programs() -> Schema:
+    """The triggers and functions of PostgreSQL, from the SQL that creates them."""
+    found: dict[str, str] = {}
+    for text in get_migration_texts().values():
+        for statement in translate_for_transaction(text, "postgresql"):
+            if trigger := re.match(
+                r"CREATE TRIGGER (\w+) .*? ON (\w+)", collapse_spaces(statement)
+            ):
+                found[f"trigger {trigger[1]}"] = f"ON {trigger[2]}"
+            elif function := re.match(
+                r"CREATE (?:OR REPLACE )?FUNCTION (\w+).*?\$\$(.*)\$\$", statement, re.DOTALL
+            ):
+                found[f"function {function[1]}"] = collapse_spaces(function[2])
+            elif gone := re.match(r"DROP (TRIGGER|FUNCTION) (?:IF EXISTS )?(\w+)", statement):
+                found.pop(f"{gone[1].lower()} {gone[2]}", None)
+    return found
