@@ -32,10 +32,15 @@ def rendered(chart: helm.Chart, values: dict[str, object]) -> dict[str, object]:
         document
         for name, text in texts.items()
         if name.endswith(".yaml")
-        for document in yaml.safe_load_all(text)
-        if document
+        for document in parsed(text)
     ]
     return {"documents": documents, "problems": [*problems(documents)]}
+
+
+@cache
+def parsed(text: str) -> list[dict[str, object]]:
+    """The documents of a file, which most values leave as it is; libyaml reads the others."""
+    return [document for document in yaml.load_all(text, yaml.CSafeLoader) if document]
 
 
 def problems(documents: list[dict[str, object]]) -> list[str]:
