@@ -1,7 +1,6 @@
 """A simulated day of every vendor with faults: values stay true, and nothing piles up."""
 
 import asyncio
-import gc
 import random
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,6 +13,7 @@ from factbook.integrations import SOURCES
 from factbook.scheduling import runs
 from factbook.worker import Worker
 from tests.collection.dispatchers import ALONE_AND_SHARING, dispatcher
+from tests.collection.test_day import count_objects
 from tests.collection.tools import ToolWorld
 from tests.conftest import StartService
 from tests.fakes.fake import Fake
@@ -138,12 +138,16 @@ async def test_a_day_of_every_vendor_with_faults_leaves_nothing_behind(
         world.collector = collector
         await day.world.run(*map(entity, range(ENTITIES)))
         await day.pass_by(12 * HOUR)
-        tasks, objects, memories = len(asyncio.all_tasks()), _objects(), await day.rows("memories")
+        tasks, objects, memories = (
+            len(asyncio.all_tasks()),
+            count_objects(),
+            await day.rows("memories"),
+        )
         await day.pass_by(12 * HOUR)
         assert service.time() == NOON + DAY
 
         assert len(asyncio.all_tasks()) == tasks
-        assert _objects() < objects * SLACK
+        assert count_objects() < objects * SLACK
         assert await day.rows("memories") <= memories * SLACK
         sources = [source.id for source in brought]
         assert await day.rows("runs") <= runs.RUNS_KEPT * len(sources)
@@ -170,8 +174,3 @@ async def check_values(day: Day) -> None:
             name for name in known if any(window in name for window in windows)
         }
         assert set(reasons.values()) <= {"not-applicable"}
-
-
-def _objects() -> int:
-    gc.collect()
-    return len(gc.get_objects())
