@@ -26,7 +26,7 @@ from tests.collection.tools import Dispatcher
 from tests.no_rest import NoRest
 from tests.service import NOON, Service, registry
 
-ENTITIES = 2_000
+ENTITIES = 500
 STEP = 10 * MINUTE
 KEPT = 3
 CADENCES = {
@@ -50,7 +50,7 @@ class Day:
                 self.vendors[name],
                 name,
                 cadence=line,
-                size=100,
+                size=25,
                 lifecycle=Lifecycle(max_items=KEPT),
             )
             for name, line in CADENCES.items()
