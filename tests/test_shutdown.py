@@ -16,7 +16,7 @@ from structlog.testing import capture_logs
 
 from factbook import listeners, shutdown
 from factbook.errors import OutdatedError, UnavailableError
-from factbook.http.background_tasks import Tasks
+from factbook.http.context import Tasks
 from factbook.storage.migrations import get_migration_texts, migrate
 from factbook.worker import Worker
 from tests import commands

@@ -21,8 +21,8 @@ from factbook.checks import scorecard_figures
 from factbook.checks.results import state_store
 from factbook.checks.results.evaluator import Evaluation
 from factbook.clock import DAY, HOUR, MINUTE, Throttle, iso
-from factbook.http import urls
 from factbook.http.context import State
+from factbook.http.requests import render_welcome_link
 from factbook.importers import registry
 from factbook.scheduling import housekeeping
 from factbook.settings.table import load_settings
@@ -108,7 +108,7 @@ class Shop:
                 lifetime=invitations.INVITATION_LIFETIME,
             )
         )
-        return urls.welcome_link(url, secret)
+        return render_welcome_link(url, secret)
 
     async def send(self, token: str, method: str, path: str, body: Any = None) -> Any:
         """The answer to a request; raises Refused if it is no success."""

@@ -24,12 +24,9 @@ from factbook.datasources.clients import Connect
 from factbook.errors import FactbookError
 from factbook.facts.datasource import DataSource
 from factbook.http.admission import Admission, Hosts, RateLimit
-from factbook.http.background_tasks import Tasks
-from factbook.http.context import State
-from factbook.http.pipeline import IncompleteAnswers, made_late, make_router
-from factbook.http.refusals import Refusals
+from factbook.http.context import State, Tasks, UsageMeter
+from factbook.http.pipeline import IncompleteAnswers, Refusals, make_late, make_router
 from factbook.http.requests import Proxies
-from factbook.http.usage_meter import UsageMeter
 from factbook.importers.importer import Importer
 from factbook.integrations import SOURCES
 from factbook.integrations.integration import Integration
@@ -244,7 +241,7 @@ def _routed(
 
         return web.application(state, openid, fetch_document, tracing, application, unknown)
 
-    pages = made_late(made)
+    pages = make_late(made)
 
     async def elsewhere(scope: Scope, receive: Receive, send: Send) -> None:
         is_page = not scope["path"].startswith("/api/")

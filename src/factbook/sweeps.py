@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import structlog
 
-from factbook.audit import retention as audit_retention
+from factbook.audit.trail import MONTHLY_AUDIT, delete_old_records
 from factbook.auth import invitations, sessions, tokens
 from factbook.auth.oauth import clients, consents
 from factbook.catalog.store import browse, index_rows, stored_sets
@@ -14,7 +14,7 @@ from factbook.checks.results import state_store
 from factbook.clock import DAY, Throttle
 from factbook.collection import run_start
 from factbook.datasources import clients as source_clients
-from factbook.events import store as events
+from factbook.events.store import delete_old_events
 from factbook.facts import retention
 from factbook.facts.datasource import DataSource
 from factbook.importers import records
@@ -90,9 +90,9 @@ async def _sweep_sessions(given: Round) -> None:
 
 
 async def _sweep_audit(given: Round) -> None:
-    await extend_partitions(given.database, audit_retention.MONTHLY, given.now)
+    await extend_partitions(given.database, MONTHLY_AUDIT, given.now)
     if days := given.settings.audit_days:
-        await audit_retention.sweep(given.database, given.before(days), given.pace)
+        await delete_old_records(given.database, given.before(days), given.pace)
 
 
 async def _sweep_history(given: Round) -> None:
@@ -132,7 +132,7 @@ async def _sweep_events(given: Round) -> None:
 
 async def sweep_events(database: Database, before: int, pace: Throttle) -> int:
     """Delete events from before a time, and given-up messages of that time."""
-    gone = await events.sweep(database, before, pace)
+    gone = await delete_old_events(database, before, pace)
     await database.write(lambda transaction: store.delete_given_up(transaction, before))
     return gone
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from factbook.audit import trail
-from factbook.audit.trail import AuditEntry, Caller
+from factbook.audit.trail import AuditEntry, Caller, append_records, export_audit, make_record
 from factbook.auth.permissions import AUDIT_READ, PERMISSION_NAMES
 from factbook.clock import DAY, HOUR, MINUTE, SECOND
 from factbook.errors import InputError
@@ -24,10 +23,10 @@ ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def add(service: Service, *times: int) -> None:
     """A record at each time."""
     made = [
-        trail.record(Caller("user:default/kim", at), AuditEntry("set.push", f"set {at - NOON}"))
+        make_record(Caller("user:default/kim", at), AuditEntry("set.push", f"set {at - NOON}"))
         for at in times
     ]
-    await service.state.database.write(lambda transaction: trail.append_all(transaction, made))
+    await service.state.database.write(lambda transaction: append_records(transaction, made))
 
 
 async def exported(service: Service, **query: Any) -> list[dict[str, Any]]:
@@ -91,7 +90,7 @@ async def test_only_who_may_read_the_audit_exports_it(service: Service) -> None:
 
 async def test_an_export_is_of_one_moment(service: Service) -> None:
     await add(service, *(NOON + number for number in range(3_000)))
-    lines = trail.export(service.state.database)
+    lines = export_audit(service.state.database)
     assert len(await anext(lines)) < 3_000
     await add(service, NOON + 9_999)
     assert [record.object for records in [found async for found in lines] for record in records][

@@ -7,7 +7,7 @@ import msgspec
 from factbook.api import openapi
 from factbook.api.endpoint import Route
 from factbook.api.routes import list_routes
-from factbook.events.event import TYPES
+from factbook.events.store import TYPES
 from factbook.schemas import catalog, events
 from factbook.settings import Settings
 from factbook.webhooks import sender

@@ -7,8 +7,20 @@ from typing import Any, NoReturn
 import msgspec
 import pytest
 
-from factbook.audit import retention, trail
-from factbook.audit.trail import ACTIONS, LONGEST, AuditEntry, AuditPosition, Caller, Record
+from factbook.audit.trail import (
+    ACTIONS,
+    LONGEST,
+    AuditEntry,
+    AuditPosition,
+    Caller,
+    Record,
+    append_record,
+    append_records,
+    audit_writes,
+    delete_old_records,
+    make_record,
+    page_audit,
+)
 from factbook.auth import tokens, users
 from factbook.auth.users import Erasure
 from factbook.clock import DAY, MINUTE, Throttle
@@ -23,15 +35,15 @@ def made(
     actor: str = KIM, action: str = "set.push", object: str = "a", at: int = NOON, **detail: Any
 ) -> Record:
     """A record of something done."""
-    return trail.record(Caller(actor, at, "192.0.2.1", "t1"), AuditEntry(action, object, detail))
+    return make_record(Caller(actor, at, "192.0.2.1", "t1"), AuditEntry(action, object, detail))
 
 
 async def add(database: Database, *records: Record) -> None:
-    await database.write(partial(trail.append_all, records=records))
+    await database.write(partial(append_records, records=records))
 
 
 async def all_of(database: Database, **wanted: Any) -> list[Record]:
-    found, more = await trail.page(database, limit=1000, **wanted)
+    found, more = await page_audit(database, limit=1000, **wanted)
     assert not more
     return found
 
@@ -39,7 +51,7 @@ async def all_of(database: Database, **wanted: Any) -> list[Record]:
 async def test_records_come_back_as_they_were_newest_first(database: Database) -> None:
     old, new = made(object="old", revision=3), made(SAM, "token.create", "new", NOON + 1)
     await add(database, new)
-    await database.write(lambda transaction: trail.append(transaction, old))
+    await database.write(lambda transaction: append_record(transaction, old))
     assert await all_of(database) == [new, old]
     assert old[2:] == (KIM, "set.push", "old", "done", 0, "192.0.2.1", "t1", '{"revision":3}', "")
 
@@ -52,7 +64,7 @@ async def test_records_of_one_moment_stay_in_their_order_and_each_is_on_one_page
     found: list[Record] = []
     after, more = None, True
     while more:
-        page, more = await trail.page(database, after=after, limit=4)
+        page, more = await page_audit(database, after=after, limit=4)
         assert len(page) == 4 or not more
         found += page
         after = AuditPosition(page[-1].at, page[-1].id)
@@ -93,16 +105,16 @@ async def test_what_is_too_old_is_forgotten_and_nothing_else(database: Database,
     records = [made(at=NOON + number // 3) for number in range(12_000)]
     newest = made(at=NOON + 4_000 + DAY)
     await add(database, *records, newest)
-    assert await retention.sweep(database, NOON, Throttle()) == 0
-    assert await retention.sweep(database, NOON + 3_990 + days, Throttle()) == 11_970 + 3 * days
+    assert await delete_old_records(database, NOON, Throttle()) == 0
+    assert await delete_old_records(database, NOON + 3_990 + days, Throttle()) == 11_970 + 3 * days
     assert await all_of(database) == [*records[11_970 + 3 * days :], newest][::-1]
 
 
 async def test_what_happened_within_a_day_of_the_newest_is_kept(database: Database) -> None:
     old, last_day, newest = made(at=NOON), made(at=NOON + 1), made(at=NOON + DAY)
-    assert await retention.sweep(database, NOON, Throttle()) == 0
+    assert await delete_old_records(database, NOON, Throttle()) == 0
     await add(database, old, last_day, newest)
-    assert await retention.sweep(database, NOON + 9 * DAY, Throttle()) == 1
+    assert await delete_old_records(database, NOON + 9 * DAY, Throttle()) == 1
     assert await all_of(database) == [newest, last_day]
 
 
@@ -186,15 +198,15 @@ async def test_work_that_fails_leaves_no_record(database: Database) -> None:
 
     caller, entry = Caller(KIM, NOON), AuditEntry("set.push", "a")
     with pytest.raises(RuntimeError):
-        await trail.writing(database, caller, entry)(fail)
+        await audit_writes(database, caller, entry)(fail)
     assert await all_of(database) == []
-    assert await trail.writing(database, caller, entry, 200)(lambda transaction: 7) == 7
+    assert await audit_writes(database, caller, entry, 200)(lambda transaction: 7) == 7
     [record] = await all_of(database)
     assert (record.object, record.status) == ("a", 200)
 
 
 async def test_a_write_that_tells_nothing_of_itself_leaves_no_record(database: Database) -> None:
-    write = trail.writing(database, Caller(KIM, NOON), lambda result: None)
+    write = audit_writes(database, Caller(KIM, NOON), lambda result: None)
     assert await write(lambda transaction: "done") == "done"
     assert await all_of(database) == []
 

@@ -3,8 +3,7 @@
 import pytest
 
 from factbook.clock import HOUR
-from factbook.events import store as events
-from factbook.events.event import FeedPosition
+from factbook.events.store import EventFilter, FeedPosition, page_events
 from factbook.facts import store
 from factbook.facts.freshness import Observation
 from factbook.storage import Database, Transaction
@@ -12,14 +11,14 @@ from tests.checks.catalog import HOST, CheckedCatalog, a_check, leaf
 from tests.checks.paused_write import PausedWrite
 from tests.service import Time
 
-CHANGED = events.EventFilter(types=["check.changed"])
+CHANGED = EventFilter(types=["check.changed"])
 
 
 async def changed(
     database: Database, after: FeedPosition | None = None
 ) -> tuple[list[str], FeedPosition]:
     """The references of results that changed, in the order of the feed, and the place behind."""
-    page = await events.page(database, after, CHANGED, 100)
+    page = await page_events(database, after, CHANGED, 100)
     return [str(one.data["entityRef"]) for one in page.events], page.next
 
 

@@ -24,7 +24,7 @@ from factbook.errors import (
     NotAllowedError,
     NotFoundError,
 )
-from factbook.events import store as events
+from factbook.events.store import EventFilter, page_events
 from factbook.storage import Database, Transaction
 from tests.facts.test_store import add_entities
 from tests.service import NOON
@@ -61,7 +61,7 @@ async def holding(database: Database, now: int = NOON) -> dict[int, EntityExempt
 
 
 async def told(database: Database) -> list[tuple[str, str]]:
-    page = await events.page(database, None, events.EventFilter(entity=A), 100)
+    page = await page_events(database, None, EventFilter(entity=A), 100)
     return [(one.type, one.data["exemption"]["state"]) for one in page.events]
 
 

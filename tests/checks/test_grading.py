@@ -20,7 +20,7 @@ from factbook.checks.results.level_store import (
     Grading,
     LevelDeltas,
 )
-from factbook.events import store as events
+from factbook.events.store import EventFilter, page_events
 from factbook.storage import Database, Transaction
 from tests.checks.scorecards import add_checks, document, effect, publish, put, stored
 from tests.facts.test_store import add_entities
@@ -72,7 +72,7 @@ async def in_effect(database: Database, **members: Any) -> None:
 
 
 async def told(database: Database) -> list[tuple[str, Any, Any]]:
-    page = await events.page(database, None, events.EventFilter(["level.changed"]), 100)
+    page = await page_events(database, None, EventFilter(["level.changed"]), 100)
     return [(one.subject, one.data["from"], one.data["to"]) for one in page.events]
 
 

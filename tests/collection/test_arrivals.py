@@ -10,7 +10,7 @@ import pytest
 from factbook.clock import DAY, MINUTE, SECOND, Throttle
 from factbook.collection import run_start
 from factbook.collection.run_start import ARRIVALS_PAUSE
-from factbook.events import store as events
+from factbook.events.store import delete_old_events, restart_feed
 from factbook.integrations import SOURCES
 from factbook.worker import Worker
 from tests.collection.madeup import Vendor, collector, integration, repository
@@ -217,7 +217,7 @@ async def test_another_process_goes_on_where_one_ended(world: World, process: Wo
 
 async def test_after_events_were_forgotten_those_since_count(world: World, process: Worker) -> None:
     await world.push("web")
-    await events.sweep(world.database, world.service.time() + DAY, Throttle())
+    await delete_old_events(world.database, world.service.time() + DAY, Throttle())
     assert await process.collect_new() == 0
     await world.push("web", "shop")
     assert await process.collect_new() == 1
@@ -230,7 +230,7 @@ async def test_events_of_a_restored_database_are_not_waited_for(
 ) -> None:
     await world.push("web")
     await process.collect_new()
-    await world.database.write(partial(events.restart, above=5_000))
+    await world.database.write(partial(restart_feed, above=5_000))
     await world.push("web", "shop")
     world.service.time.advance(ARRIVALS_PAUSE)
     await process.collect_new()

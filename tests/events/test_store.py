@@ -9,19 +9,28 @@ import pytest
 
 from factbook.clock import DAY, Throttle
 from factbook.errors import GoneError
-from factbook.events import event, store
-from factbook.events.event import FeedPosition
+from factbook.events.store import (
+    EventFilter,
+    EventRow,
+    FeedPosition,
+    append_events,
+    delete_old_events,
+    find_feed_end,
+    make_source_row,
+    number_new_events,
+    page_events,
+)
 from factbook.storage import Database, Transaction
 from factbook.storage.database import Parameters, Row
 from tests.service import NOON
 
 
-def told(name: str) -> event.EventRow:
-    return event.of_source(name, "down", None)
+def told(name: str) -> EventRow:
+    return make_source_row(name, "down", None)
 
 
 async def all_events(database: Database) -> list[str]:
-    found = await store.page(database, None, store.EventFilter(), 1000)
+    found = await page_events(database, None, EventFilter(), 1000)
     assert not found.more
     return [one.subject for one in found.events]
 
@@ -34,18 +43,18 @@ async def test_a_transaction_that_commits_late_comes_behind_what_was_read(
     begun, may_end = Flag(), Flag()
 
     def late(transaction: Transaction) -> None:
-        store.append(transaction, [told("late")], NOON)
+        append_events(transaction, [told("late")], NOON)
         begun.set()
         assert may_end.wait(30)
 
     slow = asyncio.create_task(database.write(late))
     assert await asyncio.to_thread(begun.wait, 30)
-    await database.write(lambda tx: store.append(tx, [told("early")], NOON))
-    read = await store.page(database, None, store.EventFilter(), 10)
+    await database.write(lambda tx: append_events(tx, [told("early")], NOON))
+    read = await page_events(database, None, EventFilter(), 10)
     assert [one.subject for one in read.events] == ["early"]
     may_end.set()
     await slow
-    rest = await store.page(database, read.next, store.EventFilter(), 10)
+    rest = await page_events(database, read.next, EventFilter(), 10)
     assert [one.subject for one in rest.events] == ["late"]
 
 
@@ -53,12 +62,12 @@ async def test_what_a_transaction_that_fails_would_have_told_is_never_read(
     database: Database,
 ) -> None:
     def fails(transaction: Transaction) -> None:
-        store.append(transaction, [told("never")], NOON)
+        append_events(transaction, [told("never")], NOON)
         raise LookupError
 
     with pytest.raises(LookupError):
         await database.write(fails)
-    await database.write(lambda tx: store.append(tx, [told("real")], NOON))
+    await database.write(lambda tx: append_events(tx, [told("real")], NOON))
     assert await all_events(database) == ["real"]
 
 
@@ -73,13 +82,13 @@ async def test_readers_of_many_writers_see_every_event_once_and_in_order(
         for number in range(25):
             name = f"{writer}-{number}"
             await database.write(
-                lambda tx, name=name: store.append(tx, [told(name)], NOON)  # type: ignore[misc]
+                lambda tx, name=name: append_events(tx, [told(name)], NOON)  # type: ignore[misc]
             )
 
     async def read() -> None:
         place = None
-        while writing or place != await store.end(database):
-            page = await store.page(database, place, store.EventFilter(), 7)
+        while writing or place != await find_feed_end(database):
+            page = await page_events(database, place, EventFilter(), 7)
             place = page.next
             seen.extend(one.place for one in page.events)
             names.extend(one.subject for one in page.events)
@@ -100,12 +109,12 @@ async def test_positions_have_no_gaps_and_go_on_after_everything_was_forgotten(
     database: Database,
 ) -> None:
     for name in ("a", "b"):
-        await database.write(lambda tx, name=name: store.append(tx, [told(name)], NOON))  # type: ignore[misc]
-    await asyncio.gather(store.catch_up(database), store.catch_up(database))
+        await database.write(lambda tx, name=name: append_events(tx, [told(name)], NOON))  # type: ignore[misc]
+    await asyncio.gather(number_new_events(database), number_new_events(database))
     assert await database.all("SELECT position FROM events ORDER BY position") == [(1,), (2,)]
-    assert await store.sweep(database, NOON + 1, Throttle()) == 2
-    await database.write(lambda tx: store.append(tx, [told("c")], NOON))
-    found = await store.page(database, None, store.EventFilter(), 10)
+    assert await delete_old_events(database, NOON + 1, Throttle()) == 2
+    await database.write(lambda tx: append_events(tx, [told("c")], NOON))
+    found = await page_events(database, None, EventFilter(), 10)
     assert [(one.place.position, one.subject) for one in found.events] == [(3, "c")]
 
 
@@ -113,8 +122,8 @@ async def test_a_clock_that_was_set_back_lets_no_event_be_forgotten_early(
     database: Database,
 ) -> None:
     for at, name in ((NOON, "kept"), (NOON - 9 * DAY, "behind"), (NOON, "last")):
-        await database.write(lambda tx, row=(at, name): store.append(tx, [told(row[1])], row[0]))  # type: ignore[misc]
-    assert await store.sweep(database, NOON - DAY, Throttle()) == 0
+        await database.write(lambda tx, row=(at, name): append_events(tx, [told(row[1])], row[0]))  # type: ignore[misc]
+    assert await delete_old_events(database, NOON - DAY, Throttle()) == 0
     assert await all_events(database) == ["kept", "behind", "last"]
 
 
@@ -138,10 +147,10 @@ async def test_a_sweep_that_is_overtaken_by_another_does_not_hide_what_that_one_
     database: Database,
 ) -> None:
     for at in range(1, 4):
-        await database.write(lambda tx, at=at: store.append(tx, [told(f"{at}")], NOON + at))  # type: ignore[misc]
+        await database.write(lambda tx, at=at: append_events(tx, [told(f"{at}")], NOON + at))  # type: ignore[misc]
     # Two that both think that the lease is theirs, the slower one by a clock that is behind.
-    slow = Overtaken(database, lambda: store.sweep(database, NOON + 3, Throttle()))
-    await store.sweep(cast("Database", slow), NOON + 2, Throttle())
+    slow = Overtaken(database, lambda: delete_old_events(database, NOON + 3, Throttle()))
+    await delete_old_events(cast("Database", slow), NOON + 2, Throttle())
     assert await all_events(database) == ["3"]
     with pytest.raises(GoneError):
-        await store.page(database, FeedPosition(2, 0), store.EventFilter(), 10)
+        await page_events(database, FeedPosition(2, 0), EventFilter(), 10)

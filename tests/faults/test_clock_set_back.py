@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from factbook.clock import DAY, HOUR, MINUTE, SECOND, milliseconds
-from factbook.events import store as events
+from factbook.events.store import number_new_events
 from factbook.outbound.limits import Governor
 from factbook.outbound.outcomes import HostReply
 from factbook.scheduling import run_queue
@@ -154,7 +154,7 @@ async def test_messages_that_wait_to_be_sent_again_are_not_forgotten(
     made = await service.http.post("/api/events/webhooks", json={"url": "https://a.test/"})
     hook, database = made.json()["id"], service.state.database
     await service.push("all", component("web"))
-    await events.catch_up(database)
+    await number_new_events(database)
     claimed = await database.write(
         lambda tx: sender.claim_webhook(tx, hook, "a", service.time(), 8)
     )

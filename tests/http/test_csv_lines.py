@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factbook.http import csv_lines
+from factbook.http.csv_lines import render_csv_line
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
 hostile = st.text(st.sampled_from("=+@;|,\t\n \"'\ufeffx"))
 
 
 def lines(rows: list[list[str]]) -> str:
-    return "".join(map(csv_lines.line, rows))
+    return "".join(map(render_csv_line, rows))
 
 
 def read(text: str) -> list[list[str]]:
@@ -36,7 +36,7 @@ def test_no_spreadsheet_finds_a_formula_whatever_it_splits_at(cells: list[str], 
     for quoting in (csv.QUOTE_MINIMAL, csv.QUOTE_NONE):
         if quoting == csv.QUOTE_NONE and at == ",":
             continue  # without quotes no text with a comma can be told from two cells
-        written = io.StringIO(csv_lines.line(cells), newline="")
+        written = io.StringIO(render_csv_line(cells), newline="")
         parts = [part for row in csv.reader(written, delimiter=at, quoting=quoting) for part in row]
         assert [part for part in parts if part.lstrip('" \ufeff')[:1] in tuple("=+-@")] == []
 
@@ -59,12 +59,12 @@ def test_a_formula_behind_a_separator_gets_a_quote_in_front(subtests: pytest.Sub
     }
     for text, wanted in cases.items():
         with subtests.test(text=text):
-            assert read(csv_lines.line([text, "z"])) == [[wanted, "z"]]
+            assert read(render_csv_line([text, "z"])) == [[wanted, "z"]]
 
 
 def test_a_long_run_of_separators_takes_time_by_its_length() -> None:
     text = ";" * 2_000_000 + "x"
-    assert csv_lines.line([text, "z"]) == f'"{text}",z\r\n'
+    assert render_csv_line([text, "z"]) == f'"{text}",z\r\n'
 
 
 def test_a_cell_that_begins_as_a_formula_gets_a_quote_in_front(subtests: pytest.Subtests) -> None:
@@ -73,11 +73,11 @@ def test_a_cell_that_begins_as_a_formula_gets_a_quote_in_front(subtests: pytest.
         *(" =1", "\u00a0=1", "\u3000@1", "\ufeff=1", "\ufeff \ufeff=1", "\x0b=1", "\u200b=1"),
     ]:
         with subtests.test(text=text):
-            assert read(csv_lines.line([text])) == [[f"'{text}"]]
+            assert read(render_csv_line([text])) == [[f"'{text}"]]
 
 
 def test_numbers_are_written_as_they_are() -> None:
-    assert csv_lines.line([-1, 2.5, None, ""]) == "-1,2.5,,\r\n"
+    assert render_csv_line([-1, 2.5, None, ""]) == "-1,2.5,,\r\n"
 
 
 def test_a_record_ends_as_the_standard_says() -> None:

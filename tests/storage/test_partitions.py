@@ -13,8 +13,7 @@ import psycopg
 import pytest
 
 from factbook import sweeps
-from factbook.audit import retention, trail
-from factbook.audit.trail import AuditEntry, Caller
+from factbook.audit.trail import MONTHLY_AUDIT, AuditEntry, Caller, append_record, make_record
 from factbook.auth import users
 from factbook.auth.users import Erasure
 from factbook.clock import DAY, HOUR, Throttle
@@ -41,7 +40,7 @@ from tests.facts.test_store import add_entities
 from tests.postgresql import PostgreSQLServer
 from tests.waiting import soon
 
-HISTORY, AUDIT = fact_retention.MONTHLY_HISTORY, retention.MONTHLY
+HISTORY, AUDIT = fact_retention.MONTHLY_HISTORY, MONTHLY_AUDIT
 WEB, API = "component:default/web", "component:default/api"
 
 
@@ -84,8 +83,8 @@ async def record(database: Database, at: int, lines: int, of: DataSource = FOREV
 
 
 async def note(database: Database, at: int) -> None:
-    record = trail.record(Caller("user:default/kim", at), AuditEntry("set.push", "a"))
-    await database.write(lambda tx: trail.append(tx, record))
+    record = make_record(Caller("user:default/kim", at), AuditEntry("set.push", "a"))
+    await database.write(lambda tx: append_record(tx, record))
 
 
 def ignore(_: PartitionStep) -> None:

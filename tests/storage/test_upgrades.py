@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from factbook.audit import trail
+from factbook.audit.trail import page_audit
 from factbook.auth import users
 from factbook.facts.datasource import DataSource
 from factbook.facts.schema import Fact
@@ -134,7 +134,7 @@ async def check_access(upgraded: Upgraded) -> None:
             assert (await visitor.open("/administration/audit")).status_code == status
     listed = {one.ref: one.role for one in await users.list_users(service.state.database)}
     assert listed == {row["ref"]: row["role"] for row in snapshot.rows("people")}
-    recorded, _ = await trail.page(service.state.database, limit=1000)
+    recorded, _ = await page_audit(service.state.database, limit=1000)
     kept = {record.id for record in recorded}
     assert kept.issuperset(row["id"] for row in snapshot.rows("audit"))
     if upgraded.schema >= 9:

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from factbook.audit import trail
-from factbook.audit.trail import AuditEntry, Caller
+from factbook.audit.trail import AuditEntry, Caller, append_record, append_records, make_record
 from factbook.clock import DAY
 from tests.service import NOON, Service, component
 from tests.web.visiting import browser, signed_in, with_password, words
@@ -20,10 +19,10 @@ ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def recorded(service: Service, *entries: tuple[str, int, str, str]) -> None:
     """Rows of an actor at a time (milliseconds after noon), an action and an object."""
     records = [
-        trail.record(Caller(actor, NOON + after, "192.0.2.1"), AuditEntry(action, object))
+        make_record(Caller(actor, NOON + after, "192.0.2.1"), AuditEntry(action, object))
         for actor, after, action, object in entries
     ]
-    await service.state.database.write(lambda tx: trail.append_all(tx, records))
+    await service.state.database.write(lambda tx: append_records(tx, records))
 
 
 def objects(page: str) -> list[str]:
@@ -205,10 +204,10 @@ async def test_the_filtered_records_are_exported_as_json_lines_oldest_first(
 async def test_what_is_recorded_is_text_and_nothing_else(service: Service) -> None:
     ada = await signed_in(service)
     evil = "<script>alert(1)</script>"
-    record = trail.record(
+    record = make_record(
         Caller(evil, NOON, evil), AuditEntry("set.push", f'"{evil}', {"name": evil, evil: [evil]})
     )
-    await service.state.database.write(lambda tx: trail.append(tx, record))
+    await service.state.database.write(lambda tx: append_record(tx, record))
     page = await ada.text(PATH, actor=evil, object=f'"{evil}')
     assert "<script>alert" not in page
     assert evil in unescape(page)

@@ -6,7 +6,7 @@ import pytest
 import structlog
 
 from factbook.clock import DAY, HOUR, SECOND
-from factbook.events import store as events
+from factbook.events.store import number_new_events
 from factbook.sweeps import sweep
 from factbook.webhooks import sender
 from factbook.webhooks.sender import RETRY_PAUSES, WINDOW
@@ -234,7 +234,7 @@ async def test_what_a_silent_process_had_is_sent_by_another(
 ) -> None:
     hook = await world.hook(receiver.url, "set.replaced")
     await world.service.push("shop", component("web"))
-    await events.catch_up(world.database)
+    await number_new_events(world.database)
     claimed = await world.database.write(
         lambda tx: sender.claim_webhook(tx, hook["id"], "dead", NOON, 8)
     )
@@ -271,7 +271,7 @@ async def test_a_clock_that_is_set_back_keeps_no_message_from_being_sent(
 ) -> None:
     hook = await world.hook(receiver.url, "set.replaced")
     await world.service.push("shop", component("web"))
-    await events.catch_up(world.database)
+    await number_new_events(world.database)
     ahead = NOON + 9 * HOUR
     assert await world.database.write(
         lambda tx: sender.claim_webhook(tx, hook["id"], "dead", ahead, 8)

@@ -6,8 +6,16 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from factbook.api.parameters import FACTS_LIMIT, Choice, Moment, Text
-from factbook.audit import json_lines, trail
-from factbook.audit.trail import ACTIONS, LONGEST
+from factbook.audit.trail import (
+    ACTIONS,
+    AUDIT_CURSOR,
+    LONGEST,
+    page_audit,
+    render_audit_cursor,
+    render_record,
+    split_audit_cursor,
+    stream_audit_lines,
+)
 from factbook.auth import permissions, token_rules, tokens
 from factbook.auth.token_rules import TokenRequest
 from factbook.auth.tokens import Narrowing, StoredToken, TokenUsage
@@ -58,13 +66,13 @@ UNTIL: Final = Moment(
 CURSOR: Final = Text(
     name="cursor",
     description="The `nextCursor` of the page before.",
-    pattern=json_lines.CURSOR,
+    pattern=AUDIT_CURSOR,
     wrong="has to be the nextCursor of a page",
 )
 AFTER: Final = Text(
     name="after",
     description="The `cursor` of the last line that is known: those behind it come.",
-    pattern=json_lines.CURSOR,
+    pattern=AUDIT_CURSOR,
     wrong="has to be the cursor of a line",
 )
 _AUDIT_FILTERS: Final = (ACTOR, ACTION, OBJECT, OUTCOME, SINCE, UNTIL)
@@ -184,7 +192,7 @@ async def post_token(request: Request, state: HandlerContext) -> JsonReply[MadeT
         _parse_narrowing(asked.narrowing),
     )
     value = tokens.generate_token()
-    write = audit.audited_write(request, state, audit.token_entry("token.create"), 201)
+    write = audit.audit_request_writes(request, state, audit.make_token_entry("token.create"), 201)
     token = await write(
         lambda transaction: token_rules.make_token(
             transaction,
@@ -211,7 +219,7 @@ async def get_tokens(request: Request, state: HandlerContext) -> JsonReply[Token
 async def delete_token(request: Request, state: HandlerContext) -> Reply:
     """Revoke a token for the very next request."""
     id_, now = request.parameter("id"), state.clock()
-    write = audit.audited_write(request, state, audit.token_entry("token.revoke"), 204)
+    write = audit.audit_request_writes(request, state, audit.make_token_entry("token.revoke"), 204)
     await write(lambda transaction: tokens.revoke_token(transaction, id_, now))
     return Reply(status=204)
 
@@ -251,9 +259,9 @@ async def get_audit_records(request: Request, state: State) -> JsonReply[AuditPa
     asked = _parse_audit_filters(request, CURSOR)
     limit = FACTS_LIMIT.of(request) or _AUDIT_PAGE
     await state.refusals.write()
-    found, more = await trail.page(state.database, **asked, limit=limit)
-    next_cursor = json_lines.cursor(found[-1]) if more else UNSET
-    return reply(AuditPage([*map(json_lines.shown, found)], next_cursor))
+    found, more = await page_audit(state.database, **asked, limit=limit)
+    next_cursor = render_audit_cursor(found[-1]) if more else UNSET
+    return reply(AuditPage([*map(render_record, found)], next_cursor))
 
 
 async def export_audit_records(request: Request, state: State) -> JsonReply[AuditLine]:
@@ -264,7 +272,7 @@ async def export_audit_records(request: Request, state: State) -> JsonReply[Audi
     """
     asked = _parse_audit_filters(request, AFTER)
     await state.refusals.write()
-    lines = json_lines.lines(state.database, **asked)
+    lines = stream_audit_lines(state.database, **asked)
     return JsonReply(lines, content_type=NDJSON.encode())
 
 
@@ -277,5 +285,5 @@ def _parse_audit_filters(request: Request, place: Text) -> dict[str, Any]:
         "outcome": OUTCOME.of(request),
         "since": SINCE.of(request),
         "until": UNTIL.of(request),
-        "after": None if cursor is None else json_lines.place(cursor),
+        "after": None if cursor is None else split_audit_cursor(cursor),
     }

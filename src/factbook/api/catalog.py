@@ -289,7 +289,9 @@ async def delete_entity_by_uid(request: Request, state: HandlerContext) -> Reply
         actor,
         kept=state.settings.revisions_kept,
         narrowing=request.narrowing,
-        write=audit.audited_write(request, state, audit.entity_entry("entity.delete"), 204),
+        write=audit.audit_request_writes(
+            request, state, audit.make_entity_entry("entity.delete"), 204
+        ),
     )
     return Reply(status=204)
 
@@ -625,7 +627,7 @@ async def refresh_entity(request: Request, state: HandlerContext) -> Reply:
     asked: Refresh = await request.json(Refresh)
     ref = str(refs.parse_ref(asked.entity_ref))
     actor, now = request.actor, state.clock()
-    write = audit.audited_write(request, state, audit.refresh_entry(ref))
+    write = audit.audit_request_writes(request, state, audit.make_refresh_entry(ref))
     if not await request_refresh(state.database, ref, actor, now, write):
         raise await stored_entities.make_unknown_error(state.database, ref)
     return Reply()

@@ -66,10 +66,10 @@ def prepare_recorded_write(
 ) -> Write:
     """Transaction runner that records the request; for owners, it looks whose the source is."""
     if not request.own_only:
-        return audit.audited_write(request, state, about, status)
+        return audit.audit_request_writes(request, state, about, status)
     configured = state.registry.configured
     owned = OwnedSource(source_id, request.actor, state.trust, configured, needed)
-    return owned.guarding(audit.audited_write(request, state, owned.told(about), status))
+    return owned.guarding(audit.audit_request_writes(request, state, owned.told(about), status))
 
 
 def prepare_guarded_write(request: Request, state: SourceContext, source_id: str) -> Write:
@@ -101,7 +101,7 @@ async def post_data_source(request: Request, state: SourceContext) -> JsonReply[
     """Define a data source; it is a draft until it is published."""
     document = await _read_source_document(request, state)
     actor, now = request.actor, state.clock()
-    about = audit.source_entry("data-source.create", now)
+    about = audit.make_source_entry("data-source.create", now)
     write = prepare_recorded_write(request, state, document["id"], about, 201)
     stored = await define.create_source(state.registry, document, actor=actor, now=now, write=write)
     return await _answer_source(request, state, stored, 201, sent=document)
@@ -124,7 +124,7 @@ async def put_data_source(request: Request, state: SourceContext) -> JsonReply[O
     """
     document = await _read_source_document(request, state, SOURCE_ID.of(request))
     actor, now = request.actor, state.clock()
-    about = audit.source_entry("data-source.replace", now)
+    about = audit.make_source_entry("data-source.replace", now)
     write = prepare_recorded_write(request, state, document["id"], about)
     stored = await define.replace_source(
         state.registry, document, actor=actor, now=now, write=write
@@ -155,7 +155,7 @@ async def publish_data_source(request: Request, state: SourceContext) -> JsonRep
     source_id = SOURCE_ID.of(request)
     wanted: Publish = decode(await request.json_body(_SMALL, "a publication") or b"{}", Publish)
     now = state.clock()
-    about = audit.source_entry("data-source.publish", now)
+    about = audit.make_source_entry("data-source.publish", now)
     stored = await define.publish_source(
         state.database,
         state.registry,
@@ -172,7 +172,7 @@ async def run_data_source(request: Request, state: SourceContext) -> JsonReply[R
     """Begin to collect a data source now, of every entity or of one."""
     source_id = SOURCE_ID.of(request)
     wanted: NewRun = decode(await request.json_body(_SMALL, "a run") or b"{}", NewRun)
-    about = audit.run_entry(source_id, wanted.entity)
+    about = audit.make_run_entry(source_id, wanted.entity)
     found = await run_start.run_now(
         state.database,
         state.registry,
@@ -378,7 +378,7 @@ async def put_connection(request: Request, state: SourceContext) -> JsonReply[Sh
         wanted,
         actor=request.actor,
         now=state.clock(),
-        write=audit.audited_write(request, state, audit.connection_entry()),
+        write=audit.audit_request_writes(request, state, audit.make_connection_entry()),
     )
     return reply(_render_connection(found, request))
 
@@ -386,7 +386,9 @@ async def put_connection(request: Request, state: SourceContext) -> JsonReply[Sh
 async def delete_connection(request: Request, state: SourceContext) -> Reply:
     """Remove a connection that no data source asks."""
     name = CONNECTION.of(request)
-    write = audit.audited_write(request, state, audit.connection_entry(deleted=True), 204)
+    write = audit.audit_request_writes(
+        request, state, audit.make_connection_entry(deleted=True), 204
+    )
     await define.delete_connection(state.registry, name, actor=request.actor, write=write)
     return Reply(status=204)
 

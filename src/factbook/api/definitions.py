@@ -181,7 +181,7 @@ class DefinitionHandlers(Generic[S, A]):
         status: int = 200,
     ) -> JsonReply[A]:
         verb, work = done
-        about = audit.definition_entry(f"{self._store.noun}.{verb}", now)
+        about = audit.make_definition_entry(f"{self._store.noun}.{verb}", now)
         stored = await self._recorded(request, state, id_, work, about, status)
         return await self._one(request, state, stored, status)
 
@@ -196,9 +196,11 @@ class DefinitionHandlers(Generic[S, A]):
     ) -> T:
         """Do the work on what the caller may write, which the audit records."""
         if not request.own_only:
-            return await audit.audited_write(request, state, about, status)(work)
+            return await audit.audit_request_writes(request, state, about, status)(work)
         owned = OwnedStaged(self._store, id_, request.actor, state.trust)
-        write = owned.guarding(audit.audited_write(request, state, owned.told(about), status))
+        write = owned.guarding(
+            audit.audit_request_writes(request, state, owned.told(about), status)
+        )
         return await write(work)
 
     async def _one(
@@ -420,7 +422,7 @@ async def adopt_starter_scorecard(
     def about(adopted: Adoption) -> AuditEntry:
         return AuditEntry("scorecard.create", card, {"drafts": list(adopted.made)})
 
-    adopted = await audit.audited_write(request, state, about)(work)
+    adopted = await audit.audit_request_writes(request, state, about)(work)
     missing = _render_missing_checks(definition_writes.list_missing_facts(sources))
     return reply(AdoptedStarter(list(adopted.made), list(adopted.kept), missing))
 

@@ -49,7 +49,9 @@ async def post_digest(request: Request, state: WebhookContext) -> JsonReply[Show
         wanted,
         actor=request.actor,
         now=state.clock(),
-        write=audit.audited_write(request, state, audit.digest_entry("digest.create"), 201),
+        write=audit.audit_request_writes(
+            request, state, audit.make_digest_entry("digest.create"), 201
+        ),
     )
     return reply(_render_digest(made), 201)
 
@@ -64,14 +66,16 @@ async def put_digest(request: Request, state: WebhookContext) -> JsonReply[Shown
         DIGEST_ID.of(request),
         wanted,
         now=state.clock(),
-        write=audit.audited_write(request, state, audit.digest_entry("digest.replace")),
+        write=audit.audit_request_writes(request, state, audit.make_digest_entry("digest.replace")),
     )
     return reply(_render_digest(changed))
 
 
 async def delete_digest(request: Request, state: WebhookContext) -> Reply:
     """Remove a digest; nothing is sent any more."""
-    write = audit.audited_write(request, state, audit.digest_entry("digest.delete"), 204)
+    write = audit.audit_request_writes(
+        request, state, audit.make_digest_entry("digest.delete"), 204
+    )
     await digests.delete_digest(DIGEST_ID.of(request), write=write)
     return Reply(status=204)
 

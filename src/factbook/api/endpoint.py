@@ -17,10 +17,9 @@ from factbook.errors import (
     NotAllowedError,
     TooManyRequestsError,
 )
-from factbook.http import pipeline, refusals
 from factbook.http.context import State
-from factbook.http.pipeline import Pipeline, begin_pieces
-from factbook.http.requests import Reply, Request, client_address
+from factbook.http.pipeline import Pipeline, begin_pieces, record_refused_request, render_rest_error
+from factbook.http.requests import Reply, Request, get_client_address
 from factbook.storage import Transaction
 
 Verify = Callable[[Request, State, str], Awaitable[Grant]]
@@ -46,7 +45,7 @@ async def authenticate_with(request: Request, state: State, verify: Verify) -> G
     try:
         token = request.token = await verify(request, state, read_bearer_value(request))
     except AuthenticationError:
-        address = client_address(request.scope, state.proxies)
+        address = get_client_address(request.scope, state.proxies)
         if seconds := state.failures.take(address):
             raise TooManyRequestsError(
                 "Too many failed authentications from this address "
@@ -151,7 +150,7 @@ class Route(NamedTuple):
     refusals: tuple[type[FactbookError], ...] = ()
     other_answers: Mapping[int, Any] = {}
     described: bool = True
-    errors: ErrorForm = pipeline.render_rest_error
+    errors: ErrorForm = render_rest_error
     probe: bool = False
     reading: tuple[str, ...] | None = None
     signed: bool = False
@@ -238,9 +237,7 @@ class Endpoint(Pipeline[Route, Request]):
         return reply._replace(headers={**reply.headers, **shared})
 
     async def refused(self, request: Request, error: FactbookError) -> Reply:
-        refusals.record_refused_request(
-            request, self.state, error, writes=request.method in self.writing
-        )
+        record_refused_request(request, self.state, error, writes=request.method in self.writing)
         # What others hold is not told to a token that is narrowed to something else.
         may_read = request.may_read and request.narrowing is None
         told = error if may_read else error.withheld or error

@@ -11,7 +11,7 @@ from factbook.api.parameters import AnswerHeader
 from factbook.catalog import filters, strict, validation
 from factbook.errors import InputError
 from factbook.http.context import SourceContext
-from factbook.http.requests import Reply, Request, offloaded, reply
+from factbook.http.requests import Reply, Request, reply, run_offloaded
 from factbook.integrations.integration import Integration
 from factbook.outbound.outcomes import Missing, Outcome
 from factbook.telemetry.logs import redact_text
@@ -55,11 +55,11 @@ async def validate_entity(request: Request, state: SourceContext) -> Reply:
     asked: EntityToValidate = await request.json(EntityToValidate)
     if validation.deeper_than(asked.entity, state.rules.max_depth):
         raise InputError(f"{validation.too_deep(state.rules.max_depth)}.")
-    errors: list[EntityProblem] = await offloaded(_list_entity_problems, asked)
+    errors: list[EntityProblem] = await run_offloaded(_list_entity_problems, asked)
     if errors:
         return reply(EntityProblems(errors), 400)
     known = await state.registry.current()
-    warnings = await offloaded(
+    warnings = await run_offloaded(
         _list_annotation_warnings, list(known.integrations.values()), asked.entity
     )
     return Reply(headers={WARNINGS.name: json.dumps(warnings)} if warnings else {})

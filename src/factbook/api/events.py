@@ -7,9 +7,14 @@ from typing import Final
 from factbook.api.parameters import FACTS_LIMIT, Integer, Text, Texts
 from factbook.catalog import ref as refs
 from factbook.clock import iso
-from factbook.events import store
-from factbook.events.event import TYPES, FeedPosition
-from factbook.events.store import EventFilter, FeedPage
+from factbook.events.store import (
+    TYPES,
+    EventFilter,
+    FeedPage,
+    FeedPosition,
+    find_feed_end,
+    page_events,
+)
 from factbook.http.context import HandlerContext
 from factbook.http.requests import JsonReply, Request, reply
 from factbook.schemas import patterns
@@ -68,15 +73,15 @@ async def get_events(request: Request, state: HandlerContext) -> JsonReply[Event
     """
     after, wanted = AFTER.of(request), _parse_event_filter(request)
     limit, wait = FACTS_LIMIT.of(request) or _PAGE, WAIT.of(request) or 0
-    place = await store.end(state.database) if after == _NOW else _parse_feed_position(after)
-    page = await store.page(state.database, place, wanted, limit)
+    place = await find_feed_end(state.database) if after == _NOW else _parse_feed_position(after)
+    page = await page_events(state.database, place, wanted, limit)
     loop = asyncio.get_running_loop()
     end = loop.time() + wait
     while not page.events and loop.time() < end:
         if not page.more:
             async with request.aside():
                 await asyncio.sleep(_LOOKED_EVERY)
-        page = await store.page(state.database, page.next, wanted, limit)
+        page = await page_events(state.database, page.next, wanted, limit)
     return reply(_render_events(page))
 
 

@@ -64,7 +64,7 @@ async def post_exemption(request: Request, state: HandlerContext) -> JsonReply[S
         now=now,
         usual_days=usual,
     )
-    write = audit.audited_write(
+    write = audit.audit_request_writes(
         request, state, definition_writes.audit_exemption("exemption.request"), 201
     )
     return reply(_render_exemption(await write(work)), 201)
@@ -115,7 +115,7 @@ async def _decide_exemption(
         own=state.settings.exemption_self_approval,
         usual_days=state.settings.exemption_days,
     )
-    write = audit.audited_write(
+    write = audit.audit_request_writes(
         request, state, definition_writes.audit_exemption(f"exemption.{decision}")
     )
     return reply(_render_exemption(await write(work)))

@@ -50,9 +50,10 @@ from factbook.facts.history import HistoryEntry, HistoryPosition
 from factbook.facts.pushed_facts import FactItem, FactItemResult
 from factbook.facts.schema import REASONS, Fact
 from factbook.facts.store import Tracked
-from factbook.http import audit, csv_lines
+from factbook.http import audit
 from factbook.http.context import SourceContext
-from factbook.http.requests import JsonReply, Request, reply, stored
+from factbook.http.csv_lines import CONTENT_TYPE, make_attachment_headers, stream_value_lines
+from factbook.http.requests import JsonReply, Request, reply, splice_document
 from factbook.integrations import catalog
 from factbook.schemas import facts
 from factbook.schemas.facts import (
@@ -154,7 +155,7 @@ async def _store_pushed_facts(
         request.narrowing, [each.ref for each in read if isinstance(each, FactItem)]
     )
     work = partial(_store_items, source_id=source_id, read=read, now=now)
-    about = audit.facts_entry(source_id)
+    about = audit.make_facts_entry(source_id)
     write = data_sources.prepare_recorded_write(request, state, source_id, about, needed=FACT_WRITE)
     version, outcomes = await write(work)
     accepted = sum(outcome.accepted for outcome in outcomes)
@@ -300,7 +301,7 @@ async def _list_latest_facts(
 
 
 def _render_tracked_facts(one: Tracked) -> EntityFacts:
-    facts, at = stored(one.facts), iso(one.brought_at)
+    facts, at = splice_document(one.facts), iso(one.brought_at)
     if not one.stale:
         return EntityFacts(one.ref, facts, at)
     some = freshness.find_stale(
@@ -311,7 +312,9 @@ def _render_tracked_facts(one: Tracked) -> EntityFacts:
 
 def _render_catalog_facts(source: DataSource, ref: str, bits: int, updated_at: int) -> EntityFacts:
     """A fact of the catalog's own, as it is at this moment."""
-    return EntityFacts(ref, stored(catalog.encode_catalog_facts(source.id, bits)), iso(updated_at))
+    return EntityFacts(
+        ref, splice_document(catalog.encode_catalog_facts(source.id, bits)), iso(updated_at)
+    )
 
 
 async def _parse_source_ids(request: Request, state: SourceContext) -> list[str] | None:
@@ -351,8 +354,8 @@ def _render_history_entry(entry: HistoryEntry) -> PastFacts:
         data_source_id=entry.source_id,
         timestamp=iso(entry.written_at),
         version=entry.version,
-        facts=stored(entry.facts),
-        reasons=stored(entry.reasons),
+        facts=splice_document(entry.facts),
+        reasons=splice_document(entry.reasons),
         draft=entry.version == UNPUBLISHED,
         confirmed_at=iso_or_none(entry.confirmed_at),
     )
@@ -434,9 +437,9 @@ async def export_fact_values(request: Request, state: SourceContext) -> JsonRepl
     asked = await _parse_value_query(request, state)
     asked = asked._replace(wanted=_parse_value_filter(request, asked.column.fact))
     return JsonReply(
-        csv_lines.value_lines(state.database, asked),
-        headers=csv_lines.attachment(f"{asked.column.source.id}-{asked.column.fact.name}"),
-        content_type=csv_lines.CONTENT_TYPE,
+        stream_value_lines(state.database, asked),
+        headers=make_attachment_headers(f"{asked.column.source.id}-{asked.column.fact.name}"),
+        content_type=CONTENT_TYPE,
     )
 
 

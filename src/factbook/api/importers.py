@@ -23,7 +23,14 @@ from factbook.errors import (
 )
 from factbook.http import audit
 from factbook.http.context import HandlerContext, ImporterContext, State
-from factbook.http.requests import JsonReply, Reply, Request, client_address, offloaded, reply
+from factbook.http.requests import (
+    JsonReply,
+    Reply,
+    Request,
+    get_client_address,
+    reply,
+    run_offloaded,
+)
 from factbook.importers import management, records, writer
 from factbook.importers.importer import EventRules
 from factbook.importers.importer_store import StoredImporter
@@ -92,7 +99,7 @@ async def apply_held_removals(request: Request, state: HandlerContext) -> JsonRe
     """Remove the entities whose removal waits for a decision."""
     importer, part = IMPORTER.of(request), PART.of(request)
     target = _build_import_target(
-        request, state, audit.import_entry("import.apply", name_set(importer, part))
+        request, state, audit.make_import_entry("import.apply", name_set(importer, part))
     )
     actor = Actor(request.actor, state.clock())
     return _answer_part(
@@ -104,7 +111,7 @@ async def discard_held_removals(request: Request, state: HandlerContext) -> Json
     """Keep the entities whose removal waits, until they are found and are missing once more."""
     importer, part = IMPORTER.of(request), PART.of(request)
     target = _build_import_target(
-        request, state, audit.import_entry("import.discard", name_set(importer, part))
+        request, state, audit.make_import_entry("import.discard", name_set(importer, part))
     )
     return _answer_part(
         await writer.discard_removals(target, importer, part, _parse_part_tag(request))
@@ -122,7 +129,7 @@ def _answer_part(record: ImportPartRecord) -> JsonReply[ImportPart]:
 
 
 def _build_import_target(request: Request, state: HandlerContext, about: About) -> ImportTarget:
-    write = audit.audited_write(request, state, about)
+    write = audit.audit_request_writes(request, state, about)
     return ImportTarget(state.database, state.rules, state.settings.revisions_kept, write)
 
 
@@ -186,7 +193,9 @@ async def get_importer(request: Request, state: ImporterContext) -> JsonReply[Im
 async def post_importer_run(request: Request, state: ImporterContext) -> JsonReply[ShownImporter]:
     """Ask for a run of an importer now; one that waits or is under way is enough."""
     importer = await state.importers.one(IMPORTER.of(request))
-    write = audit.audited_write(request, state, audit.import_entry("import.run", importer.id), 202)
+    write = audit.audit_request_writes(
+        request, state, audit.make_import_entry("import.run", importer.id), 202
+    )
     await write(partial(records.request_run, importer=importer.id, now=state.clock()))
     [found] = await management.list_importer_statuses(state.database, [importer], state.clock())
     return reply(_render_importer_status(found), 202)
@@ -267,7 +276,7 @@ async def receive_import_event(request: Request, state: State) -> Reply:
 
     An event without an effect, and a delivery that was seen before, are answered alike.
     """
-    if seconds := state.failures.waits(client_address(request.scope, state.proxies)):
+    if seconds := state.failures.waits(get_client_address(request.scope, state.proxies)):
         raise _build_slow_down_error(state, seconds)
     importer = (await state.importers.current()).get(IMPORTER.of(request))
     rules = importer.events if importer else None
@@ -297,17 +306,17 @@ async def _verify_import_event(
 ) -> tuple[str, frozenset[str]]:
     """The id of the delivery, and the hints of an event that is signed."""
     body = await request.body(_LARGEST_EVENT, "the body of an event")
-    if not await offloaded(rules.is_signed, request.headers, body):
+    if not await run_offloaded(rules.is_signed, request.headers, body):
         raise _count_unproved_event(request, state)
     delivery = rules.delivery(request.headers)
     if not 1 <= len(delivery) <= _LONGEST_DELIVERY_ID:
         raise InputError("The event has no id of its delivery.")
-    return delivery, await offloaded(rules.hints, request.headers, body)
+    return delivery, await run_offloaded(rules.hints, request.headers, body)
 
 
 def _count_unproved_event(request: Request, state: State) -> NotAllowedError | TooManyRequestsError:
     """The error for an event that nobody is known to have sent, which is counted."""
-    if seconds := state.failures.take(client_address(request.scope, state.proxies)):
+    if seconds := state.failures.take(get_client_address(request.scope, state.proxies)):
         return _build_slow_down_error(state, seconds)
     return NotAllowedError(
         "The signature is not that of this importer's secret, or it takes no events."

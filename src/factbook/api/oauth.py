@@ -18,8 +18,7 @@ from factbook.api.endpoint import (
     note_token_use,
     verify_token,
 )
-from factbook.audit import trail
-from factbook.audit.trail import AuditEntry, Caller
+from factbook.audit.trail import AuditEntry, Caller, append_record, audit_writes, make_record
 from factbook.auth import tokens
 from factbook.auth.oauth import clients, consents, protocol
 from factbook.auth.oauth.clients import LONGEST_CLIENT_ID, PUBLIC, Registration, clean_client_name
@@ -43,9 +42,9 @@ from factbook.errors import (
     UnavailableError,
     UnsupportedMediaTypeError,
 )
-from factbook.http import pipeline, urls
 from factbook.http.context import State
-from factbook.http.requests import Reply, Request, client_address, reply
+from factbook.http.pipeline import message_for_client, render_protocol_error
+from factbook.http.requests import Reply, Request, get_client_address, get_own_address, reply
 from factbook.storage import Transaction
 
 _NOWHERE = "OAuth is not offered here."
@@ -61,7 +60,7 @@ async def get_resource_metadata(request: Request, state: State) -> Reply:
     """Metadata of the protected resource: which authorization server issues tokens for it."""
     if not state.oauth.enabled:
         raise NotFoundError(_NOWHERE)
-    server = urls.own_address(request, state.settings)
+    server = get_own_address(request, state.settings)
     return reply(
         {
             "resource": protocol.build_resource(server),
@@ -76,7 +75,7 @@ async def get_resource_metadata(request: Request, state: State) -> Reply:
 async def get_server_metadata(request: Request, state: State) -> Reply:
     """Metadata of the authorization server."""
     require_token_issuing(state)
-    server = urls.own_address(request, state.settings)
+    server = get_own_address(request, state.settings)
     metadata: dict[str, Any] = {
         "issuer": protocol.build_issuer(server),
         "authorization_endpoint": f"{server}{protocol.AUTHORIZE_PATH}",
@@ -116,7 +115,7 @@ async def register_client(request: Request, state: State) -> Reply:
     require_token_issuing(state)
     if not state.oauth.registration:
         raise NotFoundError("Clients cannot register themselves here.")
-    address = client_address(request.scope, state.proxies)
+    address = get_client_address(request.scope, state.proxies)
     if seconds := state.registrations.take(address):
         raise TooManyRequestsError(
             "Too many clients have registered from this address.", retry_after=seconds
@@ -134,7 +133,7 @@ async def register_client(request: Request, state: State) -> Reply:
         hosts = sorted(set(map(clients.extract_redirect_host, made.redirect_uris)))
         return AuditEntry("client.register", made.id, {"name": name, "hosts": hosts})
 
-    write = trail.writing(state.database, Caller("", now, address), about, _CREATED)
+    write = audit_writes(state.database, Caller("", now, address), about, _CREATED)
     if state.registration_records.take(""):
         # Anybody can register, so the audit would grow without bound.
         state.metrics.left_out_of_audit(1)
@@ -159,7 +158,7 @@ async def issue_oauth_token(request: Request, state: State) -> Reply:
     """Exchange a code or a refresh token for an access token and another refresh token."""
     require_token_issuing(state)
     form = await _read_form(request)
-    _check_resource(form, urls.own_address(request, state.settings))
+    _check_resource(form, get_own_address(request, state.settings))
     access, refresh = tokens.generate_token(), tokens.generate_token()
     new = TokenDigests(_hash_secret(access, state), _hash_secret(refresh, state))
     kind = form.get("grant_type", "")
@@ -202,7 +201,7 @@ async def revoke_oauth_token(request: Request, state: State) -> Reply:
 
 def render_oauth_error(error: FactbookError, request: Request) -> Reply:
     """Error as RFC 6749 has it, section 5.2."""
-    message = pipeline.message_for_client(error, request)
+    message = message_for_client(error, request)
     if isinstance(error, OAuthError):
         code = error.code
     elif isinstance(error, TooManyRequestsError | UnavailableError):
@@ -254,7 +253,7 @@ async def _finish_issuance(
     request: Request, state: State, digest: str, work: Callable[[Transaction], Issuance]
 ) -> Issuance:
     """Outcome of a request, recorded where it ended a consent. Raises OAuthError."""
-    address = client_address(request.scope, state.proxies)
+    address = get_client_address(request.scope, state.proxies)
     if await _is_issued_here(digest, state):
         # Whose it is, is known only once the token is found.
         done = await state.database.write(
@@ -283,7 +282,7 @@ def _record_issuance(transaction: Transaction, done: Issuance, address: str, now
         detail = {"client": done.consent.client, "why": done.ended}
         entry = AuditEntry("consent.revoke", done.consent.id, detail)
         caller = Caller(done.consent.person, now, address)
-        trail.append(transaction, trail.record(caller, entry, status=HTTPStatus.OK))
+        append_record(transaction, make_record(caller, entry, status=HTTPStatus.OK))
     return done
 
 
@@ -333,14 +332,14 @@ def _hash_secret(value: str, state: State) -> str:
 async def authenticate_at_mcp(request: Request, state: State) -> Grant:
     """The token that the request carries; raises as `api.endpoint.authenticate_with` does."""
     if state.oauth.enabled:
-        server = urls.own_address(request, state.settings)
+        server = get_own_address(request, state.settings)
         request.resource_metadata = f"{server}{protocol.RESOURCE_METADATA_PATH}"
     return await authenticate_with(request, state, _verify_mcp_token)
 
 
 def render_mcp_error(error: FactbookError, request: Request) -> Reply:
     """Error in the form of MCP over HTTP, with where a token can be had (RFC 9728, section 5)."""
-    reply = pipeline.render_protocol_error(error, request)
+    reply = render_protocol_error(error, request)
     challenge = _build_challenge(error, request)
     if not challenge:
         return reply
@@ -376,7 +375,7 @@ def _list_grantable_permissions(error: NotAllowedError, request: Request) -> fro
 
 async def _verify_mcp_token(request: Request, state: State, value: str) -> Grant:
     if state.company is not None and not tokens.is_token_shaped(value):
-        resource = protocol.build_resource(urls.own_address(request, state.settings))
+        resource = protocol.build_resource(get_own_address(request, state.settings))
         return await state.company.verified(value, resource, state.database, state.token_key)
     try:
         return await verify_token(request, state, value)
@@ -407,7 +406,7 @@ def _check_access_token(found: AccessToken, request: Request, state: State) -> N
     request.token_id = found.consent
     if found.expires_at <= state.clock():
         raise AuthenticationError("The token has expired.", token_sent=True)
-    if found.audience != protocol.build_resource(urls.own_address(request, state.settings)):
+    if found.audience != protocol.build_resource(get_own_address(request, state.settings)):
         raise AuthenticationError("The token is for another address.", token_sent=True)
     if not found.permissions:
         raise AuthenticationError("The token's person may not do this any more.", token_sent=True)

@@ -31,7 +31,15 @@ from factbook.clock import iso
 from factbook.errors import InputError, NotAllowedError, NotFoundError
 from factbook.http import audit
 from factbook.http.context import HandlerContext
-from factbook.http.requests import JsonReply, Reply, Request, listed, offloaded, reply, stored
+from factbook.http.requests import (
+    JsonReply,
+    Reply,
+    Request,
+    reply,
+    run_offloaded,
+    splice_document,
+    stream_list,
+)
 from factbook.schemas import catalog
 
 if TYPE_CHECKING:
@@ -96,7 +104,7 @@ async def put_set(request: Request, state: HandlerContext) -> JsonReply[_Pushed]
     async with state.admission.room_for_body(request, state.settings.max_body_bytes):
         body = await request.json_body(state.settings.max_body_bytes, "max_body_bytes")
         with state.tracer.span("check push") as span:
-            push = await offloaded(sets.prepare_body, body, name, state.rules)
+            push = await run_offloaded(sets.prepare_body, body, name, state.rules)
             span.note({"factbook.push.items": len(push.items)})
         del body
         return await _replace_set(request, state, name, push, terms, "set.push", trial)
@@ -118,7 +126,7 @@ async def _replace_set(
     trial: "WriteTrial | None" = None,
 ) -> JsonReply[_Pushed]:
     guards, dry_run = terms
-    write = audit.audited_write(request, state, audit.set_entry(action, name))
+    write = audit.audit_request_writes(request, state, audit.make_set_entry(action, name))
     outcome = await stored_sets.replace_set(
         state.database,
         name,
@@ -170,7 +178,7 @@ async def get_set(request: Request, state: HandlerContext) -> JsonReply[catalog.
         content = await stored_sets.read_content(state.database, name)
         head = catalog.SetPage(name, content.revision, [])
         return JsonReply(
-            listed(head, content.portions, _render_pushed_item),
+            stream_list(head, content.portions, _render_pushed_item),
             headers=_build_etag_header(content.revision),
         )
     after = -1 if cursor is None else cursor
@@ -212,7 +220,7 @@ async def restore_set_revision(
         _read_guards(request, state),
         state.rules,
         kept=state.settings.revisions_kept,
-        write=audit.audited_write(request, state, audit.restored_entry(name, number)),
+        write=audit.audit_request_writes(request, state, audit.make_restored_entry(name, number)),
     )
     # A restore sends no entity: without the permission to read, its answer shows none.
     shown = push if request.may_read else PreparedPush([], [])
@@ -229,7 +237,7 @@ async def get_pushed_entities(request: Request, state: HandlerContext) -> JsonRe
             portions = (await stored_sets.read_content(state.database, name)).portions
         except NotFoundError:
             return reply(catalog.Items([]))
-    return JsonReply(listed(catalog.Items([]), portions, _render_pushed_item))
+    return JsonReply(stream_list(catalog.Items([]), portions, _render_pushed_item))
 
 
 async def get_pushed_entity(request: Request, state: HandlerContext) -> JsonReply[catalog.Item]:
@@ -261,7 +269,9 @@ async def delete_pushed_entity(request: Request, state: HandlerContext) -> Reply
         _build_push_actor(request, state),
         kept=state.settings.revisions_kept,
         narrowing=request.narrowing,
-        write=audit.audited_write(request, state, audit.entity_entry("entity.delete"), 204),
+        write=audit.audit_request_writes(
+            request, state, audit.make_entity_entry("entity.delete"), 204
+        ),
     ):
         raise NotFoundError(f"There is no pushed entity with the id {uid}.")
     return Reply(status=204)
@@ -277,7 +287,7 @@ async def _put_entity(
 ) -> JsonReply[catalog.WrittenItem]:
     async with state.admission.room_for_body(request, state.settings.max_body_bytes):
         body = await request.json_body(state.settings.max_body_bytes, "max_body_bytes")
-        push: PreparedPush = await offloaded(
+        push: PreparedPush = await run_offloaded(
             sets.prepare_item, msgspec.Raw(body), name, state.rules
         )
     [item] = push.items
@@ -289,7 +299,7 @@ async def _put_entity(
         _read_guards(request, state),
         state.rules,
         kept=state.settings.revisions_kept,
-        write=audit.audited_write(request, state, audit.entity_entry("entity.put")),
+        write=audit.audit_request_writes(request, state, audit.make_entity_entry("entity.put")),
     )
     written = _note_write(request, state, name, outcome)
     shown = msgspec.structs.asdict(_render_pushed_item(_build_written_item(item, name, written)))
@@ -322,7 +332,8 @@ def _answer_push(
         yield (_build_written_item(item, name, written) for item in push.items)
 
     return JsonReply(
-        listed(head, items(), _render_pushed_item), headers=_build_etag_header(written.revision)
+        stream_list(head, items(), _render_pushed_item),
+        headers=_build_etag_header(written.revision),
     )
 
 
@@ -344,7 +355,7 @@ def _build_written_item(item: Prepared, name: str | None, written: WriteResult) 
 
 def _render_pushed_item(item: StoredItem) -> catalog.Item:
     uid, ref, document, set_name, updated_by, updated_at = item
-    entity = stored(document)
+    entity = splice_document(document)
     at = iso(updated_at)
     return catalog.Item(uid, entity, ref, entity, set_name, updated_by, "api-entity", at)
 

@@ -35,8 +35,14 @@ from factbook.checks.rules.rule_evaluation import Evidence, Explanation
 from factbook.checks.scorecard_figures import Badge, LevelFilter, ScorecardInEffect
 from factbook.clock import DAY, iso, iso_or_none, minute
 from factbook.errors import InputError, NotFoundError
-from factbook.http import csv_lines
 from factbook.http.context import HandlerContext
+from factbook.http.csv_lines import (
+    CONTENT_TYPE,
+    make_attachment_headers,
+    render_csv_line,
+    render_plain_cell,
+    stream_level_lines,
+)
 from factbook.http.requests import JsonReply, Request, reply
 from factbook.schemas import results
 from factbook.schemas.results import ShieldsBadge
@@ -79,8 +85,8 @@ async def export_check_results(request: Request, state: HandlerContext) -> JsonR
     """
     return JsonReply(
         _stream_result_rows(state, _list_check_ids(request), _parse_result_filter(request)),
-        headers=csv_lines.attachment("check-results"),
-        content_type=csv_lines.CONTENT_TYPE,
+        headers=make_attachment_headers("check-results"),
+        content_type=CONTENT_TYPE,
     )
 
 
@@ -200,13 +206,13 @@ async def _find_exemption_id(state: HandlerContext, ref: str, check_id: str) -> 
 async def _stream_result_rows(
     state: HandlerContext, only: list[str], wanted: ResultFilter
 ) -> AsyncIterator[bytes]:
-    yield csv_lines.line(_CSV_HEADER).encode()
+    yield render_csv_line(_CSV_HEADER).encode()
     async for rows in result_queries.read_result_pages(state.database, only, wanted):
         lines = (
-            (id_, row.ref, row.owner, _render_state(row.state), csv_lines.plain_cell(row.stale))
+            (id_, row.ref, row.owner, _render_state(row.state), render_plain_cell(row.stale))
             for id_, row in rows
         )
-        yield "".join(map(csv_lines.line, lines)).encode()
+        yield "".join(map(render_csv_line, lines)).encode()
 
 
 def _list_check_ids(request: Request) -> list[str]:
@@ -340,11 +346,11 @@ async def export_scorecard_levels(request: Request, state: HandlerContext) -> Js
     """The levels of all entities of a scorecard as CSV."""
     given = await _find_scorecard(request, state)
     return JsonReply(
-        csv_lines.level_lines(
+        stream_level_lines(
             state.database, given, _parse_level_filter(request, given), state.clock()
         ),
-        headers=csv_lines.attachment(given.card.id),
-        content_type=csv_lines.CONTENT_TYPE,
+        headers=make_attachment_headers(given.card.id),
+        content_type=CONTENT_TYPE,
     )
 
 

@@ -24,8 +24,9 @@ from factbook.asgi import ASGIApp
 from factbook.auth.permissions import AUDIT_READ, CATALOG_READ, SOURCE_READ, TOKEN_MANAGE
 from factbook.auth.tokens import GRANTING_REACH, TOOLS_REACH
 from factbook.errors import NotFoundError
-from factbook.http import client_configs, pipeline
+from factbook.http import client_configs
 from factbook.http.context import SourceContext, State
+from factbook.http.pipeline import render_protocol_error
 from factbook.http.requests import Reply, Request, reply
 from factbook.settings import Settings
 from factbook.storage.migrations import check_migrations
@@ -75,7 +76,7 @@ _OF_TOOLS = Route(
     (),
     None,
     described=False,
-    errors=pipeline.render_protocol_error,
+    errors=render_protocol_error,
     reach=TOOLS_REACH,
 )
 # Where a setting asks for it: writes by tools.
@@ -137,7 +138,7 @@ ROUTES: Sequence[Route] = (
         _TOOLS,
         None,
         described=False,
-        errors=pipeline.render_protocol_error,
+        errors=render_protocol_error,
         reach=TOOLS_REACH,
     ),
     # Each tool names its permissions.

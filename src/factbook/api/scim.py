@@ -22,9 +22,10 @@ from factbook.errors import (
     NotFoundError,
     UnsupportedError,
 )
-from factbook.http import audit, pipeline
+from factbook.http import audit
 from factbook.http.context import HandlerContext
-from factbook.http.requests import Reply, Request, decode, offloaded
+from factbook.http.pipeline import message_for_client
+from factbook.http.requests import Reply, Request, decode, run_offloaded
 from factbook.scim import directory, patch, protocol, store
 from factbook.scim.directory import DirectoryChange, DirectoryTarget, ScimDirectory
 from factbook.scim.protocol import URN, Resource, TypeName
@@ -51,7 +52,7 @@ def reply_scim(value: Any, status: int = 200, **headers: str) -> Reply:
 
 def render_scim_error(error: FactbookError, request: Request) -> Reply:
     """An error in SCIM's form (RFC 7644, 3.12); no header values."""
-    message = pipeline.message_for_client(error, request)
+    message = message_for_client(error, request)
     body = {"schemas": [_ERROR_SCHEMA], "status": str(error.status), "detail": message}
     kind = error.details.get("scimType")
     if kind is None and isinstance(error, InputError):
@@ -295,7 +296,7 @@ def _read_resource_type(request: Request) -> TypeName:
 async def _read_scim_body(request: Request) -> Any:
     body = await request.json_body(_LARGEST, "the body of a call of SCIM")
     try:
-        return await offloaded(decode, body, Any)
+        return await run_offloaded(decode, body, Any)
     except InputError as error:
         raise InputError(error.message, scimType="invalidSyntax") from None
 
@@ -304,7 +305,7 @@ def _open_directory(
     request: Request, state: HandlerContext, action: str, status: int = 200
 ) -> ScimDirectory:
     groups, kept = group_roles.make_group_rules(state.settings), state.settings.revisions_kept
-    write = audit.audited_write(request, state, _build_scim_entry(f"scim.{action}"), status)
+    write = audit.audit_request_writes(request, state, _build_scim_entry(f"scim.{action}"), status)
     actor = Actor(request.actor, state.clock())
     return ScimDirectory(DirectoryTarget(write, state.rules, kept, groups, actor))
 

@@ -67,7 +67,9 @@ async def post_webhook(request: Request, state: WebhookContext) -> JsonReply[Mad
         given.types,
         actor=request.actor,
         now=state.clock(),
-        write=audit.audited_write(request, state, audit.webhook_entry("webhook.create"), 201),
+        write=audit.audit_request_writes(
+            request, state, audit.make_webhook_entry("webhook.create"), 201
+        ),
     )
     shown = asdict(_render_webhook(made.webhook)) | {"url": made.url, "secret": made.secret}
     return reply(MadeWebhook(**shown), 201)
@@ -75,14 +77,16 @@ async def post_webhook(request: Request, state: WebhookContext) -> JsonReply[Mad
 
 async def delete_webhook(request: Request, state: WebhookContext) -> Reply:
     """Remove a webhook, and what waits to be sent to it."""
-    write = audit.audited_write(request, state, audit.webhook_entry("webhook.delete"), 204)
+    write = audit.audit_request_writes(
+        request, state, audit.make_webhook_entry("webhook.delete"), 204
+    )
     await sender.delete_webhook(WEBHOOK_ID.of(request), write=write)
     return Reply(status=204)
 
 
 async def enable_webhook(request: Request, state: WebhookContext) -> JsonReply[Webhook]:
     """Send to a webhook again, beginning with what could not be delivered."""
-    write = audit.audited_write(request, state, audit.webhook_entry("webhook.enable"))
+    write = audit.audit_request_writes(request, state, audit.make_webhook_entry("webhook.enable"))
     return reply(
         _render_webhook(
             await sender.enable_webhook(WEBHOOK_ID.of(request), now=state.clock(), write=write)

@@ -1,16 +1,21 @@
 """The audit: an append-only log of actions and refusals, with actor and origin.
 
-A write is recorded in its own transaction: the record exists exactly when the write does.
+A write is recorded in its own transaction: the record exists exactly when the write does. The audit
+is exported as JSON lines, one record each, oldest first; what is older than its retention goes.
 """
 
 import itertools
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 import msgspec
 
+from factbook.clock import DAY, MINUTE, Throttle, iso
+from factbook.schemas.events import AuditLine, AuditRecord
 from factbook.storage import Database, Transaction, Write
+from factbook.storage.partitions import MonthlyTable, Partition, replace_gone_partitions
 from factbook.telemetry.logs import redact_text
 
 T = TypeVar("T")
@@ -135,7 +140,9 @@ class AuditPosition(NamedTuple):
 About = Callable[[Any], AuditEntry | None]
 
 
-def record(caller: Caller, entry: AuditEntry, outcome: Outcome = "done", status: int = 0) -> Record:
+def make_record(
+    caller: Caller, entry: AuditEntry, outcome: Outcome = "done", status: int = 0
+) -> Record:
     """Row of an entry, with secrets removed and long texts cut.
 
     The status is that of the answer over HTTP.
@@ -145,19 +152,19 @@ def record(caller: Caller, entry: AuditEntry, outcome: Outcome = "done", status:
         caller.at,
         # Rows of one millisecond stay in their order.
         f"{next(_numbers) & 0xFFFFFFFF:08x}{secrets.token_hex(4)}",
-        clean(caller.actor),
+        clean_text(caller.actor),
         entry.action,
-        clean(entry.object),
+        clean_text(entry.object),
         outcome,
         status,
-        clean(caller.address),
+        clean_text(caller.address),
         caller.token,
-        _detail(entry.detail),
-        clean(entry.grant or caller.grant),
+        _render_detail(entry.detail),
+        clean_text(entry.grant or caller.grant),
     )
 
 
-def clean(text: str) -> str:
+def clean_text(text: str) -> str:
     """Text in the form that the audit holds: printable, without secrets, bounded in length."""
     text = redact_text(text)[:LONGEST]
     if text.isprintable():
@@ -165,17 +172,17 @@ def clean(text: str) -> str:
     return "".join(char if char.isprintable() else "\ufffd" for char in text)
 
 
-def append(transaction: Transaction, record: Record) -> None:
+def append_record(transaction: Transaction, record: Record) -> None:
     """Add a row."""
     transaction.run(_INSERT, record)
 
 
-def append_all(transaction: Transaction, records: Iterable[Record]) -> None:
+def append_records(transaction: Transaction, records: Iterable[Record]) -> None:
     """Add rows."""
     transaction.many(_INSERT, records)
 
 
-def audited(
+def audit_work(
     work: Callable[[Transaction], T], caller: Caller, about: AuditEntry | About, status: int = 0
 ) -> Callable[[Transaction], T]:
     """Wrap work so that it is recorded in its own transaction."""
@@ -184,24 +191,24 @@ def audited(
         result = work(transaction)
         entry = about if isinstance(about, AuditEntry) else about(result)
         if entry is not None:
-            append(transaction, record(caller, entry, status=status))
+            append_record(transaction, make_record(caller, entry, status=status))
         return result
 
     return recorded
 
 
-def writing(
+def audit_writes(
     database: Database, caller: Caller, about: AuditEntry | About, status: int = 0
 ) -> Write:
     """Transaction runner that records the write in the same transaction."""
 
     def write(function: Callable[[Transaction], T]) -> Awaitable[T]:
-        return database.write(audited(function, caller, about, status))
+        return database.write(audit_work(function, caller, about, status))
 
     return write
 
 
-async def page(
+async def page_audit(
     database: Database,
     *,
     actor: str | None = None,
@@ -218,7 +225,9 @@ async def page(
     `since` and `until` are inclusive. Raises UnavailableError when it takes longer than a search
     may.
     """
-    condition, values = _conditions(actor=actor, action=action, object=object, outcome=outcome)
+    condition, values = _render_conditions(
+        actor=actor, action=action, object=object, outcome=outcome
+    )
     end = AuditPosition(_LAST if until is None else until + 1, "")
     if after is not None:
         end = min(end, after)
@@ -228,7 +237,7 @@ async def page(
     return [Record(*row) for row in rows[:limit]], len(rows) > limit
 
 
-async def export(
+async def export_audit(
     database: Database,
     *,
     since: int | None = None,
@@ -240,7 +249,7 @@ async def export(
 
     `wanted` is an actor, an action, an object or an outcome. `since` and `until` are inclusive.
     """
-    condition, values = _conditions(**wanted)
+    condition, values = _render_conditions(**wanted)
     begin = max(AuditPosition(since or 0, ""), after or AuditPosition(0, ""))
     end = _LAST if until is None else until
     sql = _EXPORT.replace("{}", condition)
@@ -248,26 +257,26 @@ async def export(
         yield [Record(*row) for row in rows]
 
 
-def _conditions(**wanted: str | None) -> tuple[str, list[str]]:
+def _render_conditions(**wanted: str | None) -> tuple[str, list[str]]:
     """SQL conditions on the columns, and their values."""
-    given = {name: clean(value) for name, value in wanted.items() if value is not None}
+    given = {name: clean_text(value) for name, value in wanted.items() if value is not None}
     # An object has few rows; an expression keeps SQLite from looking through another index.
     rest = " || ''" if "object" in given else ""
     condition = "".join(f" AND {name}{rest if name != 'object' else ''} = ?" for name in given)
     return condition, list(given.values())
 
 
-def _detail(detail: Mapping[str, Any]) -> str:
+def _render_detail(detail: Mapping[str, Any]) -> str:
     if not detail:
         return "{}"
-    text = msgspec.json.encode({name: _cleaned(value) for name, value in detail.items()})
+    text = msgspec.json.encode({name: _clean_value(value) for name, value in detail.items()})
     return text.decode() if len(text) <= _LARGEST_DETAIL else '{"truncated":true}'
 
 
-def _cleaned(value: Any) -> Any:
+def _clean_value(value: Any) -> Any:
     if isinstance(value, str):
-        return clean(value)
-    return [_cleaned(each) for each in value] if isinstance(value, list | tuple) else value
+        return clean_text(value)
+    return [_clean_value(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 _numbers = itertools.count()
@@ -286,3 +295,101 @@ _EXPORT = """
 SELECT at, id, actor, action, object, outcome, status, address, token, detail, granted FROM audit
 WHERE (at, id) > (?, ?) AND at <= ?{} ORDER BY at, id
 """
+
+
+# A record has the time at which its write began. Later than this it is there, or the write failed.
+SETTLED: Final = 5 * MINUTE
+AUDIT_CURSOR: Final = r"[0-9]{1,15}/[0-9a-f]{16}"
+
+
+class ClockWatch:
+    """Warns, once each time, when the clock is before the last exported record.
+
+    Records are ordered by time: those written then sort before it.
+    """
+
+    def __init__(self, warn: Callable[[str], object]) -> None:
+        self._warn = warn
+        self._is_back = False
+
+    def look(self, now: int, last: AuditPosition | None) -> None:
+        """Warn if the clock has been set back that far since the last look."""
+        was_back, self._is_back = self._is_back, last is not None and now < last.at
+        if last is not None and self._is_back and not was_back:
+            self._warn(
+                f"The clock was set back: it is {iso(now)}, and the last record exported is of "
+                f"{iso(last.at)}. What is recorded until then is missing. Export it afterwards:"
+                f" factbook audit export --since {iso(now - SETTLED)} --until {iso(last.at)}"
+            )
+
+
+def render_audit_cursor(record: Record) -> str:
+    """Text form of a record's place."""
+    return f"{record.at}/{record.id}"
+
+
+def split_audit_cursor(cursor: str) -> AuditPosition:
+    """Place of a text that matches CURSOR."""
+    at, _, id_ = cursor.partition("/")
+    return AuditPosition(int(at), id_)
+
+
+def render_record(record: Record) -> AuditRecord:
+    """A record as every interface shows it."""
+    return AuditRecord(**_list_members(record))
+
+
+def _list_members(record: Record) -> dict[str, Any]:
+    detail = msgspec.Raw(record.detail)
+    return {**record._asdict(), "at": iso(record.at), "detail": detail}
+
+
+def encode_records(records: Sequence[Record]) -> bytes:
+    """A line for each record, with the cursor to continue after it."""
+    listed = [
+        AuditLine(**_list_members(record), cursor=render_audit_cursor(record)) for record in records
+    ]
+    return msgspec.json.Encoder().encode_lines(listed)
+
+
+async def stream_audit_lines(database: Database, **wanted: Any) -> AsyncIterator[bytes]:
+    """The lines of the result of `trail.export`, many at a time."""
+    async for records in export_audit(database, **wanted):
+        yield encode_records(records)
+
+
+MONTHLY_AUDIT: Final = MonthlyTable("audit", "at")
+_SWEPT_AT_ONCE: Final = 2_000
+
+
+async def delete_old_records(database: Database, before: int, pace: Throttle) -> int:
+    """Delete rows from before a time in portions, so that no write waits long; returns a count.
+
+    Rows less than a day older than the newest stay: the database enforces it for every caller.
+    Partitions of months go as a whole, and are not counted.
+    """
+    [newest] = await database.one(_NEWEST) or (None,)
+    before = min(before, (newest or 0) - DAY + 1)
+    await replace_gone_partitions(
+        database, MONTHLY_AUDIT, before, _is_partition_old, lambda _, __: True
+    )
+    gone, rest = 0, True
+    while rest:
+        place = await database.one(_PORTION, (before, _SWEPT_AT_ONCE))
+        rest = place is not None
+        gone += await database.write(partial(_delete_portion, before=place or (before, "")))
+        await pace.rest()
+    return gone
+
+
+async def _is_partition_old(_: Partition) -> bool:
+    return True
+
+
+def _delete_portion(transaction: Transaction, *, before: tuple[int, str]) -> int:
+    return transaction.run("DELETE FROM audit WHERE (at, id) < (?, ?)", before)
+
+
+_NEWEST = "SELECT max(at) FROM audit"
+
+_PORTION = "SELECT at, id FROM audit WHERE at < ? ORDER BY at, id LIMIT 1 OFFSET ?"

@@ -18,9 +18,7 @@ from factbook.catalog.store.conditions import SQL
 from factbook.clock import MINUTE, SECOND, Clock
 from factbook.datasources.registry import Registry, SourceSnapshot
 from factbook.errors import ConflictError, GoneError, UnavailableError, no_such
-from factbook.events import store as events
-from factbook.events.event import FeedPosition
-from factbook.events.store import EventFilter, FeedPage
+from factbook.events.store import EventFilter, FeedPage, FeedPosition, find_feed_end, page_events
 from factbook.facts import retention, store
 from factbook.facts.datasource import DataSource, duration_milliseconds
 from factbook.facts.freshness import Observation
@@ -509,7 +507,7 @@ class Arrivals:
         wanted = [one for one in integrations if one.source.cadence]
         stored = await fetch_counter(self._database, _PLACE_COUNTER)
         place = max(stored, self._place)
-        end = await events.end(self._database)
+        end = await find_feed_end(self._database)
         while place < end.position:
             refs, place = await self._page(place, end)
             if refs:
@@ -521,7 +519,7 @@ class Arrivals:
     async def _page(self, place: int, end: FeedPosition) -> tuple[list[str], int]:
         """The references of new entities in the next rows, and the place behind these."""
         try:
-            page = await events.page(
+            page = await page_events(
                 self._database, FeedPosition(place, 0), _ADDED_EVENTS, _EVENTS_AT_ONCE
             )
         except GoneError:

@@ -1,39 +1,246 @@
-"""The store of events: rows are added in the transaction of the change, and never modified.
+"""The events: their types, their encoding in rows, and the store of these rows.
 
-A row gets its position after its transaction has committed; readers see only rows with a position,
-so what they have read is complete up to there. If a transaction assigned its own, it might commit
-after a higher one was read; preventing that would make all writers wait for each other's commits.
-So readers assign positions to the committed rows in order of writing, one process at a time.
+A row has one topic. A row about a set or a source is one event; a row about entities covers all or
+part of the entities changed by a push, a row about facts all those changed by one write of a
+source, and a row about levels those that a transaction changed in one scorecard.
+
+Rows are added in the transaction of the change, and never modified. A row gets its position after
+its transaction has committed; readers see only rows with a position, so what they have read is
+complete up to there. If a transaction assigned its own, it might commit after a higher one was
+read; preventing that would make all writers wait for each other's commits. So readers assign
+positions to the committed rows in order of writing, one process at a time.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
 from factbook.clock import Throttle
 from factbook.errors import GoneError, UnavailableError
-from factbook.events.event import (
-    OF_ENTITIES,
-    TYPES,
-    EventRow,
-    FeedEvent,
-    FeedPosition,
-    NumberedEventRow,
-    Topic,
-    events,
-)
 from factbook.storage import Database, Transaction
 from factbook.storage.database import fetch_counter, lift_counter, put_counter, select_counter
+
+Topic = Literal["set", "entity", "fact", "source", "check", "level", "exemption"]
+EventType = Literal[
+    "set.replaced",
+    "import.held",
+    "entity.added",
+    "entity.updated",
+    "entity.removed",
+    "fact.changed",
+    "source.down",
+    "source.up",
+    "check.changed",
+    "check.published",
+    "level.changed",
+    "exemption.requested",
+    "exemption.decided",
+    "exemption.expiring",
+    "exemption.expired",
+]
+
+# Every type, by its topic, and what it tells of.
+TYPES: Final[Mapping[EventType, tuple[Topic, str]]] = {
+    "set.replaced": ("set", "A set has a new revision: it was pushed, changed or restored."),
+    "import.held": ("set", "Removals of an importer wait for a decision."),
+    "entity.added": ("entity", "An entity was added to the catalog."),
+    "entity.updated": ("entity", "An entity changed, or moved to another set."),
+    "entity.removed": ("entity", "An entity was removed from the catalog."),
+    "fact.changed": ("fact", "A source wrote different facts about an entity."),
+    "source.down": ("source", "Everything failed in a full run of a source."),
+    "source.up": ("source", "A source that was down delivered facts again."),
+    "check.changed": ("check", "The result of a check changed for an entity."),
+    "check.published": ("check", "A version of a check took effect."),
+    "level.changed": ("level", "An entity reached another level of a scorecard."),
+    "exemption.requested": ("exemption", "Someone requested an exemption for an entity."),
+    "exemption.decided": ("exemption", "An exemption was approved, denied or revoked."),
+    "exemption.expiring": ("exemption", "An exemption ends within a week."),
+    "exemption.expired": ("exemption", "An exemption expired, or a request that nobody decided."),
+}
+
+Change = Literal["added", "updated", "removed"]
+ExemptionStep = Literal["requested", "decided", "expiring", "expired"]
+# Topics whose events have an entity as their subject.
+OF_ENTITIES: Final = frozenset[Topic]({"entity", "fact", "check", "level", "exemption"})
+
+
+class FeedPosition(NamedTuple):
+    """A position in the feed: that of a row, and of an event in it."""
+
+    position: int
+    item: int
+
+
+class FeedEvent(NamedTuple):
+    """A change; `subject` is the set, entity or source, `at` in milliseconds since the epoch."""
+
+    place: FeedPosition
+    type: str
+    at: int
+    subject: str
+    data: dict[str, Any]
+
+    @property
+    def id(self) -> str:
+        """An id that is unique in this database."""
+        return f"{self.place.position}-{self.place.item}"
+
+
+class EventRow(NamedTuple):
+    """A row of the store before it is written: the data of a topic."""
+
+    topic: Topic
+    about: str
+    content: dict[str, Any]
+
+
+class NumberedEventRow(NamedTuple):
+    """A row of the store with its position."""
+
+    position: int
+    at: int
+    topic: Topic
+    about: str
+    content: str
+
+
+def make_set_row(
+    name: str,
+    revision: int,
+    by: str,
+    item_count: int,
+    changes: Mapping[str, int],
+    restored: int | None,
+) -> EventRow:
+    """A new revision of a set, made `by` a user; `restored` is the revision it restored."""
+    content = {"revision": revision, "by": by, "itemCount": item_count, "changes": changes}
+    if restored is not None:
+        content["restored"] = restored
+    return EventRow("set", name, content)
+
+
+def make_held_row(set_name: str, count: int, reason: str) -> EventRow:
+    """Removals from a set of an importer that wait for a decision, and the reason."""
+    return EventRow("set", set_name, {"heldCount": count, "reason": reason})
+
+
+def make_entities_row(
+    set_name: str | None, revision: int, by: str, refs: Mapping[Change, Sequence[str]]
+) -> EventRow:
+    """Entities changed by a write of the catalog, by kind of change."""
+    content: dict[str, Any] = {"revision": revision, "by": by}
+    for change, found in refs.items():
+        content[change] = found
+    return EventRow("entity", set_name or "", content)
+
+
+def make_facts_row(source_id: str, changes: list[msgspec.Raw]) -> EventRow:
+    """Entities whose facts were changed by a source: pairs of a reference and the changes."""
+    return EventRow("fact", source_id, {"changes": changes})
+
+
+def make_source_row(source_id: str, change: Literal["down", "up"], reason: str | None) -> EventRow:
+    """A source that went down, with the reason, or came up."""
+    return EventRow("source", source_id, {"change": change, "reason": reason})
+
+
+def make_check_row(check_id: str, changes: Sequence[tuple[str, str, str, msgspec.Raw]]) -> EventRow:
+    """Results of a check: a reference, the state before, the one after, and what was written."""
+    return EventRow("check", check_id, {"changes": changes})
+
+
+def make_published_check_row(check_id: str, version: str) -> EventRow:
+    """A version of a check that came into effect."""
+    return EventRow("check", check_id, {"version": version})
+
+
+def make_levels_row(
+    scorecard_id: str, changes: Sequence[tuple[str, str | None, str | None]]
+) -> EventRow:
+    """Levels of a scorecard: triples of a reference, the level before, and the one after."""
+    return EventRow("level", scorecard_id, {"changes": changes})
+
+
+def make_exemption_row(step: ExemptionStep, ref: str, exemption: Mapping[str, Any]) -> EventRow:
+    """A step of an exemption of an entity, with the exemption after it."""
+    return EventRow("exemption", ref, {"step": step, "exemption": exemption})
+
+
+def list_events_of_row(row: NumberedEventRow) -> Iterator[FeedEvent]:
+    """The events of a row."""
+    content = msgspec.json.decode(row.content)
+    for item, (type_, subject, data) in enumerate(_TELL[row.topic](row.about, content)):
+        yield FeedEvent(FeedPosition(row.position, item), type_, row.at, subject, data)
+
+
+_Said = tuple[str, str, dict[str, Any]]
+
+
+def _list_set_events(name: str, content: dict[str, Any]) -> Iterator[_Said]:
+    type_ = "import.held" if "heldCount" in content else "set.replaced"
+    yield type_, name, {"set": name, **content}
+
+
+def _list_entity_events(name: str, content: dict[str, Any]) -> Iterator[_Said]:
+    data = {"set": name or None, "by": content["by"]}
+    if name:
+        data["revision"] = content["revision"]
+    for change in ("added", "updated", "removed"):
+        for ref in content.get(change, ()):
+            yield f"entity.{change}", ref, {"entityRef": ref, **data}
+
+
+def _list_fact_events(source_id: str, content: dict[str, Any]) -> Iterator[_Said]:
+    for ref, facts in content["changes"]:
+        yield "fact.changed", ref, {"entityRef": ref, "source": source_id, "facts": facts}
+
+
+def _list_source_events(source_id: str, content: dict[str, Any]) -> Iterator[_Said]:
+    data: dict[str, Any] = {"source": source_id}
+    if content["reason"] is not None:
+        data["reason"] = content["reason"]
+    yield f"source.{content['change']}", source_id, data
+
+
+def _list_check_events(check_id: str, content: dict[str, Any]) -> Iterator[_Said]:
+    if "version" in content:
+        yield "check.published", check_id, {"check": check_id, "version": content["version"]}
+    for ref, before, after, why in content.get("changes", ()):
+        data = {"entityRef": ref, "check": check_id, "from": before, "to": after, "why": why}
+        yield "check.changed", ref, data
+
+
+def _list_level_events(scorecard_id: str, content: dict[str, Any]) -> Iterator[_Said]:
+    for ref, before, after in content["changes"]:
+        data = {"entityRef": ref, "scorecard": scorecard_id, "from": before, "to": after}
+        yield "level.changed", ref, data
+
+
+def _list_exemption_events(ref: str, content: dict[str, Any]) -> Iterator[_Said]:
+    data = {"entityRef": ref, "exemption": content["exemption"]}
+    yield f"exemption.{content['step']}", ref, data
+
+
+_TELL: Final = {
+    "set": _list_set_events,
+    "entity": _list_entity_events,
+    "fact": _list_fact_events,
+    "source": _list_source_events,
+    "check": _list_check_events,
+    "level": _list_level_events,
+    "exemption": _list_exemption_events,
+}
+
 
 # Rows that one page looks at: with a condition that few events meet it holds few.
 SCANNED: Final = 1_000
 _SWEPT_AT_ONCE: Final = 1_000
 _NUMBERED_AT_ONCE: Final = 1_000
 # Counters of the newest position, and of the newest that was deleted for its age.
-COUNTER: Final = "event"
+EVENT_COUNTER: Final = "event"
 _FORGOTTEN: Final = "event_forgotten"
 
 
@@ -72,25 +279,25 @@ class EventMark(NamedTuple):
     about: str
 
 
-async def newest(database: Database) -> Newest:
+async def fetch_newest_event(database: Database) -> Newest:
     """The end of the feed."""
-    position = await fetch_counter(database, COUNTER)
-    return Newest(position, await time_of(database, position))
+    position = await fetch_counter(database, EVENT_COUNTER)
+    return Newest(position, await fetch_event_time(database, position))
 
 
-async def time_of(database: Database, position: int) -> int | None:
+async def fetch_event_time(database: Database, position: int) -> int | None:
     """The time of the row with this position; None if it is not kept, or yet to come."""
     row = await database.one("SELECT at FROM events WHERE position = ?", (position,))
     return row[0] if row else None
 
 
-def append(transaction: Transaction, told: Iterable[EventRow], now: int) -> None:
+def append_events(transaction: Transaction, told: Iterable[EventRow], now: int) -> None:
     """Add rows, without blocking other transactions."""
-    rows = [(now, one.topic, one.about, _json(one.content)) for one in told]
+    rows = [(now, one.topic, one.about, _encode_event(one.content)) for one in told]
     transaction.many(_APPEND, rows)
 
 
-async def page(
+async def page_events(
     database: Database, after: FeedPosition | None, wanted: EventFilter, limit: int
 ) -> FeedPage:
     """Up to `limit` events from a place on, or from the oldest that is kept.
@@ -99,23 +306,23 @@ async def page(
     """
     # What has its place already can be read though nothing can be written.
     with suppress(UnavailableError):
-        await catch_up(database)
-    last = await fetch_counter(database, COUNTER)
-    place = after or FeedPosition(await _oldest(database), 0)
+        await number_new_events(database)
+    last = await fetch_counter(database, EVENT_COUNTER)
+    place = after or FeedPosition(await _find_oldest_event(database), 0)
     end = min(place.position + SCANNED, last + 1)
-    sql, parameters = _condition(wanted)
+    sql, parameters = _render_event_condition(wanted)
     keys = (place.position, end, *parameters, limit + 1)
     rows = [NumberedEventRow(*row) for row in await database.search(_PAGE.replace("{}", sql), keys)]
     # Looked at after the rows, which might have been forgotten in between.
-    if place.position < await _oldest(database) or place.position > last + 1:
+    if place.position < await _find_oldest_event(database) or place.position > last + 1:
         raise GoneError(
             "This cursor points to events that are no longer kept. Start over without `after`, "
             "and read what has changed from the catalog."
         )
     found: list[FeedEvent] = []
     for row in rows:
-        for event in events(row):
-            if event.place >= place and _meets(event, wanted):
+        for event in list_events_of_row(row):
+            if event.place >= place and _meets_filter(event, wanted):
                 if len(found) == limit:
                     return FeedPage(found, event.place, more=True)
                 found.append(event)
@@ -125,34 +332,34 @@ async def page(
     return FeedPage(found, FeedPosition(end, 0), more=end <= last)
 
 
-async def end(database: Database) -> FeedPosition:
+async def find_feed_end(database: Database) -> FeedPosition:
     """The place after everything that has happened so far."""
-    await catch_up(database)
-    return FeedPosition(await fetch_counter(database, COUNTER) + 1, 0)
+    await number_new_events(database)
+    return FeedPosition(await fetch_counter(database, EVENT_COUNTER) + 1, 0)
 
 
-async def marks(database: Database, after: int, limit: int) -> list[EventMark]:
+async def list_event_marks(database: Database, after: int, limit: int) -> list[EventMark]:
     """The first rows after a position; those that have none yet are numbered before."""
     with suppress(UnavailableError):
-        await catch_up(database)
+        await number_new_events(database)
     return [EventMark(*row) for row in await database.all(_MARKS, (after, limit))]
 
 
-async def subjects(database: Database, after: int, last: int) -> set[str]:
+async def list_event_subjects(database: Database, after: int, last: int) -> set[str]:
     """The entities that events of these rows are about."""
     keys = (after + 1, last + 1, sorted(OF_ENTITIES), last - after)
     rows = await database.search(_PAGE.replace("{}", _TOPICS), keys)
-    return {event.subject for row in rows for event in events(NumberedEventRow(*row))}
+    return {event.subject for row in rows for event in list_events_of_row(NumberedEventRow(*row))}
 
 
-async def start(database: Database) -> FeedPosition:
+async def find_feed_start(database: Database) -> FeedPosition:
     """The place of the oldest event that is kept."""
-    return FeedPosition(await _oldest(database), 0)
+    return FeedPosition(await _find_oldest_event(database), 0)
 
 
-async def sweep(database: Database, before: int, pace: Throttle) -> int:
+async def delete_old_events(database: Database, before: int, pace: Throttle) -> int:
     """Delete rows older than a time, oldest first, in portions; returns their number."""
-    await catch_up(database)
+    await number_new_events(database)
     gone, rest = 0, True
     while rest:
         rows = await database.all(_OLDEST, (_SWEPT_AT_ONCE,))
@@ -162,54 +369,54 @@ async def sweep(database: Database, before: int, pace: Throttle) -> int:
         last = max((one for one in old if kept is None or one < kept), default=None)
         rest = kept is None and len(rows) == _SWEPT_AT_ONCE
         if last is not None:
-            gone += await database.write(partial(_forget, last=last))
+            gone += await database.write(partial(_forget_events, last=last))
         await pace.rest()
     return gone
 
 
-def _forget(transaction: Transaction, *, last: int) -> int:
+def _forget_events(transaction: Transaction, *, last: int) -> int:
     # One that is slower than another, as when its lease has lapsed, brings back nothing.
     lift_counter(transaction, _FORGOTTEN, last)
     return transaction.run("DELETE FROM events WHERE position <= ?", (last,))
 
 
-async def catch_up(database: Database) -> None:
+async def number_new_events(database: Database) -> None:
     """Assign a position to every committed row. Almost free if there are no new rows."""
-    while await database.one(_NEW) and await database.write(number) == _NUMBERED_AT_ONCE:
+    while await database.one(_NEW) and await database.write(number_events) == _NUMBERED_AT_ONCE:
         pass
 
 
-def number(transaction: Transaction) -> int:
+def number_events(transaction: Transaction) -> int:
     """Assign positions to the oldest rows without one; returns their number."""
     transaction.lock("events")
-    last = select_counter(transaction, COUNTER)
+    last = select_counter(transaction, EVENT_COUNTER)
     count = transaction.run(_NUMBER, (last, _NUMBERED_AT_ONCE))
-    put_counter(transaction, COUNTER, last + count)
+    put_counter(transaction, EVENT_COUNTER, last + count)
     return count
 
 
-def restart(transaction: Transaction, above: int) -> FeedPosition:
+def restart_feed(transaction: Transaction, above: int) -> FeedPosition:
     """Delete every event, and continue from a place above `above` and all places used here.
 
     For a restored database: ids of events published after the backup are never assigned again, and
     every earlier cursor refers to events that are no longer kept.
     """
     transaction.lock("events")
-    last = max(select_counter(transaction, COUNTER) + 1, above)
+    last = max(select_counter(transaction, EVENT_COUNTER) + 1, above)
     transaction.run("DELETE FROM events")
-    for name in (COUNTER, _FORGOTTEN):
+    for name in (EVENT_COUNTER, _FORGOTTEN):
         put_counter(transaction, name, last)
     return FeedPosition(last + 1, 0)
 
 
-async def _oldest(database: Database) -> int:
+async def _find_oldest_event(database: Database) -> int:
     """The first position whose row was not deleted for its age."""
     return await fetch_counter(database, _FORGOTTEN) + 1
 
 
-def _condition(wanted: EventFilter) -> tuple[str, list[object]]:
+def _render_event_condition(wanted: EventFilter) -> tuple[str, list[object]]:
     """The condition for rows that may contain wanted events."""
-    topics = _topics(wanted)
+    topics = _list_filter_topics(wanted)
     sql, parameters = _TOPICS, list[object]([sorted(topics)])
     for about in (wanted.set, wanted.source, wanted.check, wanted.scorecard):
         if about is not None:
@@ -217,14 +424,14 @@ def _condition(wanted: EventFilter) -> tuple[str, list[object]]:
             parameters.append(about)
     if wanted.entity is not None:
         sql += " AND content LIKE ? ESCAPE '!'"
-        text = _json(wanted.entity)
+        text = _encode_event(wanted.entity)
         for char in "!%_":
             text = text.replace(char, f"!{char}")
         parameters.append(f"%{text}%")
     return sql, parameters
 
 
-def _topics(wanted: EventFilter) -> set[Topic]:
+def _list_filter_topics(wanted: EventFilter) -> set[Topic]:
     topics = {
         topic for type_, (topic, _) in TYPES.items() if not wanted.types or type_ in wanted.types
     }
@@ -241,13 +448,13 @@ def _topics(wanted: EventFilter) -> set[Topic]:
     return topics
 
 
-def _meets(event: FeedEvent, wanted: EventFilter) -> bool:
+def _meets_filter(event: FeedEvent, wanted: EventFilter) -> bool:
     return (not wanted.types or event.type in wanted.types) and (
         wanted.entity is None or event.subject == wanted.entity
     )
 
 
-def _json(value: object) -> str:
+def _encode_event(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 

@@ -8,8 +8,7 @@ import msgspec
 from factbook.catalog.piecewise import weighed
 from factbook.catalog.store import stored_entities
 from factbook.clock import DAY
-from factbook.events import event
-from factbook.events import store as events
+from factbook.events.store import append_events, make_facts_row
 from factbook.facts.datasource import DataSource, duration_milliseconds
 from factbook.facts.freshness import Latest, expiry_time, find_reason
 from factbook.storage import Database, Row, Transaction
@@ -90,10 +89,10 @@ def publish_changes(
     refs = stored_entities.read_refs_of_ids_within(transaction, changed)
     found = [_encode_json((ref, changed[id_])) for id_, ref in sorted(refs.items())]
     rows = (
-        event.of_facts(source_id, [msgspec.Raw(text) for text in some])
+        make_facts_row(source_id, [msgspec.Raw(text) for text in some])
         for some in weighed(found, len, most=len(found), heaviest=_MOST_OF_ROW)
     )
-    events.append(transaction, rows, now)
+    append_events(transaction, rows, now)
 
 
 def compare_facts(was: str, since: str) -> dict[str, dict[str, Any]]:

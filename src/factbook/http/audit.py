@@ -3,10 +3,9 @@
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from factbook.audit import trail
-from factbook.audit.trail import About, AuditEntry, Caller
+from factbook.audit.trail import About, AuditEntry, Caller, audit_writes
 from factbook.http.context import HandlerContext
-from factbook.http.requests import Request, client_address
+from factbook.http.requests import Request, get_client_address
 from factbook.storage import Write
 
 if TYPE_CHECKING:
@@ -22,48 +21,48 @@ if TYPE_CHECKING:
     from factbook.webhooks.store import StoredWebhook
 
 
-def request_caller(request: Request, state: HandlerContext) -> Caller:
+def make_request_caller(request: Request, state: HandlerContext) -> Caller:
     """Caller of a request with a valid token."""
     assert request.token is not None
-    address = client_address(request.scope, state.proxies)
+    address = get_client_address(request.scope, state.proxies)
     return Caller(request.actor, state.clock(), address, request.token.id, "token")
 
 
-def audited_write(
+def audit_request_writes(
     request: Request, state: HandlerContext, about: AuditEntry | About, status: int = HTTPStatus.OK
 ) -> Write:
     """Transaction runner that records the request in the audit, in the same transaction."""
-    return trail.writing(state.database, request_caller(request, state), about, status)
+    return audit_writes(state.database, make_request_caller(request, state), about, status)
 
 
-def set_entry(action: str, name: str) -> About:
+def make_set_entry(action: str, name: str) -> About:
     """Entry for the push of a whole set; None for a dry run."""
 
     def about(outcome: "PushResult") -> AuditEntry | None:
         if outcome.written is None:
             return None
-        return AuditEntry(action, name, _counted_changes(outcome), outcome.grant)
+        return AuditEntry(action, name, _count_changes(outcome), outcome.grant)
 
     return about
 
 
-def import_entry(action: str, name: str) -> About:
+def make_import_entry(action: str, name: str) -> About:
     """A decision on what is held of an imported set."""
     return lambda _: AuditEntry(action, name)
 
 
-def restored_entry(name: str, number: int) -> About:
+def make_restored_entry(name: str, number: int) -> About:
     """Entry for a set restored to a revision."""
 
     def about(result: "tuple[PreparedPush, PushResult]") -> AuditEntry:
         outcome = result[1]
-        detail = {"restored": number, **_counted_changes(outcome)}
+        detail = {"restored": number, **_count_changes(outcome)}
         return AuditEntry("set.restore", name, detail, outcome.grant)
 
     return about
 
 
-def entity_entry(action: str) -> About:
+def make_entity_entry(action: str) -> About:
     """Entry for a change of one entity; None when there was none to remove."""
 
     def about(outcome: "PushResult | None") -> AuditEntry | None:
@@ -75,18 +74,18 @@ def entity_entry(action: str) -> About:
             item.ref for item in (*plan.removed, *plan.unchanged)
         ]
         inside = {"set": plan.set.name} if plan.set else {}
-        return AuditEntry(action, ref, {**inside, **_counted_changes(outcome)}, outcome.grant)
+        return AuditEntry(action, ref, {**inside, **_count_changes(outcome)}, outcome.grant)
 
     return about
 
 
-def _counted_changes(outcome: "PushResult") -> dict[str, int]:
+def _count_changes(outcome: "PushResult") -> dict[str, int]:
     """The set's revision, and the number of entities by kind of change."""
     revision = outcome.written.revision if outcome.written else 0
     return {"revision": revision, **outcome.plan.changes}
 
 
-def refresh_entry(ref: str) -> About:
+def make_refresh_entry(ref: str) -> About:
     """Entry for a request to refresh an entity's facts; None for an unknown entity."""
 
     def about(known: bool) -> AuditEntry | None:
@@ -95,7 +94,7 @@ def refresh_entry(ref: str) -> About:
     return about
 
 
-def token_entry(action: str) -> About:
+def make_token_entry(action: str) -> About:
     """Entry for a token that is made or revoked."""
 
     def about(token: "StoredToken") -> AuditEntry:
@@ -111,7 +110,7 @@ def token_entry(action: str) -> About:
     return about
 
 
-def source_entry(action: str, now: int) -> About:
+def make_source_entry(action: str, now: int) -> About:
     """Entry for a change of a data source at this time; None if nothing changed."""
 
     def about(stored: "StoredSource") -> AuditEntry:
@@ -121,7 +120,7 @@ def source_entry(action: str, now: int) -> About:
     return about
 
 
-def definition_entry(action: str, now: int) -> About:
+def make_definition_entry(action: str, now: int) -> About:
     """Entry for a change of a check or scorecard at this time, false if nothing changed."""
 
     def about(stored: "StagedDefinition") -> AuditEntry:
@@ -132,7 +131,7 @@ def definition_entry(action: str, now: int) -> About:
     return about
 
 
-def facts_entry(source_id: str) -> About:
+def make_facts_entry(source_id: str) -> About:
     """Entry for facts pushed to a source, with its version and the outcomes of the items."""
 
     def about(result: "tuple[str, list[FactItemResult]]") -> AuditEntry:
@@ -144,7 +143,7 @@ def facts_entry(source_id: str) -> About:
     return about
 
 
-def connection_entry(*, deleted: bool = False) -> About:
+def make_connection_entry(*, deleted: bool = False) -> About:
     """Entry for a change of a connection: its address, header names and owners, no values."""
 
     def about(stored: "StoredConnection") -> AuditEntry:
@@ -158,7 +157,7 @@ def connection_entry(*, deleted: bool = False) -> About:
     return about
 
 
-def importer_entry(*, deleted: bool = False) -> About:
+def make_importer_entry(*, deleted: bool = False) -> About:
     """Entry for an importer that was made, changed or deleted: the names of its options."""
 
     def about(stored: "StoredImporter") -> AuditEntry:
@@ -170,7 +169,7 @@ def importer_entry(*, deleted: bool = False) -> About:
     return about
 
 
-def webhook_entry(action: str) -> About:
+def make_webhook_entry(action: str) -> About:
     """Entry for a change of a webhook: its address and event types."""
 
     def about(webhook: "StoredWebhook") -> AuditEntry:
@@ -179,7 +178,7 @@ def webhook_entry(action: str) -> About:
     return about
 
 
-def digest_entry(action: str) -> About:
+def make_digest_entry(action: str) -> About:
     """Entry for a change of a digest: whom it is about, and the host that it is sent to."""
 
     def about(digest: "StoredDigest") -> AuditEntry:
@@ -189,7 +188,7 @@ def digest_entry(action: str) -> About:
     return about
 
 
-def run_entry(source_id: str, entity: str | None) -> About:
+def make_run_entry(source_id: str, entity: str | None) -> About:
     """Entry for a run that was begun, of everything or of one entity."""
 
     def about(begun: "Begun") -> AuditEntry:

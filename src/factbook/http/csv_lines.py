@@ -30,63 +30,63 @@ _LEVELS: Final = ("entity", "level", "levelIfKnown", "score", "coverage", "asOf"
 _HEADER: Final = ("entityRef", "value", "unknownReason", "collectedAt", "kept", "stale")
 
 
-def line(cells: Iterable[object]) -> str:
+def render_csv_line(cells: Iterable[object]) -> str:
     """One line with its end; None is an empty cell.
 
     A text that could be a formula begins with an apostrophe, and so does each part of it that could
     be one where lines are split at semicolons, bars or tabs. A number stays as it is.
     """
-    return ",".join(map(_csv_cell, cells)) + "\r\n"
+    return ",".join(map(_render_csv_cell, cells)) + "\r\n"
 
 
-def attachment(name: str) -> dict[str, str]:
+def make_attachment_headers(name: str) -> dict[str, str]:
     """The header by which a browser saves an answer under this name."""
     safe = re.sub(r"[^A-Za-z0-9._-]+", "-", name)
     return {"content-disposition": f'attachment; filename="{safe}.csv"'}
 
 
-async def level_lines(
+async def stream_level_lines(
     database: Database, given: ScorecardInEffect, wanted: LevelFilter, now: int
 ) -> AsyncIterator[bytes]:
     """The entities with their levels of a scorecard, in pieces."""
-    yield line(_LEVELS).encode()
+    yield render_csv_line(_LEVELS).encode()
     as_of = iso((await result_queries.read_age_of_checks(database, given.card.checks, now)).as_of)
     async for page in scorecard_figures.read_all_ranked(database, given, wanted):
         rows = ((ref, *given.words(one), one.score, one.coverage, as_of) for ref, one in page)
-        yield "".join(map(line, rows)).encode()
+        yield "".join(map(render_csv_line, rows)).encode()
 
 
-async def value_lines(database: Database, asked: ValueQuery) -> AsyncIterator[bytes]:
+async def stream_value_lines(database: Database, asked: ValueQuery) -> AsyncIterator[bytes]:
     """The entities with their values of a fact, by reference, in pieces."""
-    yield line(_HEADER).encode()
+    yield render_csv_line(_HEADER).encode()
     async for rows in across.list_all_values(database, asked):
-        yield "".join(line(_value_cells(row)) for row in rows).encode()
+        yield "".join(render_csv_line(_list_value_cells(row)) for row in rows).encode()
 
 
-def _value_cells(row: EntityValue) -> tuple[object, ...]:
+def _list_value_cells(row: EntityValue) -> tuple[object, ...]:
     kept = None if row.value is None else ("true" if row.kept else "false")
-    return row.ref, plain_cell(row.value), row.reason, iso_or_none(row.at), kept, kept
+    return row.ref, render_plain_cell(row.value), row.reason, iso_or_none(row.at), kept, kept
 
 
-def plain_cell(value: Any) -> object:
+def render_plain_cell(value: Any) -> object:
     """A value of a fact as a cell: booleans and what has parts as JSON."""
     if isinstance(value, bool | list | dict):
         return msgspec.json.encode(value).decode()
     return value
 
 
-def _csv_cell(value: object) -> str:
+def _render_csv_cell(value: object) -> str:
     if value is None:
         return ""
     text = str(value)
     if isinstance(value, str):
-        text = _without_formulas(text)
+        text = _disarm_formulas(text)
     if _QUOTED.isdisjoint(text) and text == text.strip():
         return text
     return '"' + text.replace('"', '""') + '"'
 
 
-def _without_formulas(text: str) -> str:
+def _disarm_formulas(text: str) -> str:
     """The text with an apostrophe before it, and after separators in it, if a formula follows."""
     start = _BEFORE_FORMULA.match(text)
     is_formula = text.startswith(_FIRST) or _is_formula(text, start.end() if start else 0)

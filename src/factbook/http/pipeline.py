@@ -1,19 +1,24 @@
-"""Request pipeline around every handler, of JSON and of pages, and replies to errors."""
+"""Request pipeline around every handler, of JSON and of pages, and replies to errors.
+
+Refused calls are recorded in the audit beside the answers, in batches.
+"""
 
 import asyncio
 import re
 import time
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from re import Match, Pattern
-from typing import Any, Final, Generic, Literal, TypeVar
+from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar
 
 import structlog
 
-from factbook.asgi import ASGIApp, Receive, Scope, Send
+from factbook.asgi import ASGIApp, Message, Receive, Scope, Send
+from factbook.audit.trail import AuditEntry, Caller, Record, append_records, clean_text, make_record
+from factbook.clock import Clock
 from factbook.errors import (
     AuthenticationError,
     FactbookError,
@@ -22,11 +27,13 @@ from factbook.errors import (
     TooManyRequestsError,
     UnavailableError,
 )
+from factbook.http.admission import RateLimit
 from factbook.http.context import State
-from factbook.http.requests import ClientGoneError, Reply, Request, client_address, reply
+from factbook.http.requests import ClientGoneError, Reply, Request, get_client_address, reply
 from factbook.observability.metrics import Metrics
 from factbook.schemas.common import ErrorAnswer, ErrorDetails, ErrorRequest, ErrorStatus
 from factbook.schemas.patterns import IMPORTED_SET
+from factbook.storage import Database
 from factbook.telemetry.logs import redact_text
 
 log = structlog.get_logger("factbook.api")
@@ -167,7 +174,7 @@ def _path_pattern(path: str, set_id: str) -> Pattern[str]:
     return re.compile(f"^{_PARAMETER.sub(parameter, re.escape(path))}$")
 
 
-def made_late(make: Callable[[], ASGIApp]) -> ASGIApp:
+def make_late(make: Callable[[], ASGIApp]) -> ASGIApp:
     """Application made on a thread for its first request, and kept."""
     making, made = asyncio.Lock(), list[ASGIApp]()
 
@@ -261,7 +268,7 @@ class Pipeline(ABC, Generic[R, V]):
             parameters=sorted(names),
             status=status,
             milliseconds=round(seconds * 1000, 1),
-            address=client_address(request.scope, self.state.proxies),
+            address=get_client_address(request.scope, self.state.proxies),
             **self.caller(visit),
         )
 
@@ -376,3 +383,151 @@ async def _send_pieces(
         incomplete.add("failed")
         raise
     await send({"type": "http.response.body", "body": b""})
+
+
+refusals_log = structlog.get_logger("factbook.audit")
+
+REFUSED: Final = "call.refused"
+
+# Who may do what, of every call. Their messages are the service's own words.
+_ACCESS: Final = frozenset({401, 403, 429})
+# What became of a write that was not done. Their messages may quote what was sent.
+_WRITES: Final = frozenset({400, 409, 412, 413})
+_LONGEST_MESSAGE: Final = 200
+_MOST_WAITING: Final = 10_000
+
+
+class Refusals:
+    """Records of refused calls, written in batches, beside the answers.
+
+    Repeated refusals must not fill the disk: per minute an address gets 60 records, and addresses
+    that have no known caller share one a second, with a burst of 3600. The rest is counted.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        metrics: Metrics,
+        spawn: Callable[[Coroutine[Any, Any, object]], None],
+    ) -> None:
+        self._database = database
+        self._metrics = metrics
+        self._spawn = spawn
+        # Half of the 60 at once, and half in the course of a minute.
+        self._of_address = RateLimit(0.5, 30, clock)
+        self._of_nobody = RateLimit(1, 3600, clock)
+        self._waiting: list[Record] = []
+        self._lock = asyncio.Lock()
+
+    def add(self, record: Record) -> None:
+        """Queue a record."""
+        if (
+            len(self._waiting) >= _MOST_WAITING
+            or self._of_address.take(record.address)
+            or (not record.actor and self._of_nobody.take(""))
+        ):
+            self._metrics.left_out_of_audit(1)
+            return
+        self._waiting.append(record)
+        if len(self._waiting) == 1:
+            self._spawn(self.write())
+
+    async def write(self) -> None:
+        """Return when every record added so far is written."""
+        async with self._lock:
+            records, self._waiting = self._waiting, []
+            if not records:
+                return
+            try:
+                await self._database.write(partial(append_records, records=records))
+            except UnavailableError:
+                self._metrics.left_out_of_audit(len(records))
+                refusals_log.warning("audit.unavailable", records=len(records))
+
+
+def record_refusal(
+    state: State,
+    *,
+    actor: str,
+    address: str,
+    action: str,
+    object: str,
+    status: int,
+    token: str = "",
+    detail: Mapping[str, Any] | None = None,
+) -> None:
+    """Record a refusal beside the answer; frequent ones are not all recorded.
+
+    `object` and `detail` must not hold typed text that may contain a secret.
+    """
+    who = Caller(actor, state.clock(), address, token)
+    entry = AuditEntry(action, object, detail or {})
+    state.refusals.add(make_record(who, entry, "refused", status))
+
+
+def record_refused_request(
+    request: Request, state: State, error: FactbookError, *, writes: bool
+) -> None:
+    """Record a refused request; more kinds of refusals for writes than for reads."""
+    if not (error.status in _ACCESS or (writes and error.status in _WRITES)):
+        return
+    detail: dict[str, Any] = {"method": request.method[:20], "error": error.name}
+    if error.status in _ACCESS:
+        detail["message"] = clean_text(error.message)[:_LONGEST_MESSAGE]
+    if isinstance(error, NotAllowedError) and error.missing:
+        detail["missing"] = error.missing
+    record_refusal(
+        state,
+        actor=request.token.owner if request.token else "",
+        address=get_client_address(request.scope, state.proxies),
+        action=REFUSED,
+        object=request.path,
+        status=error.status,
+        token=request.token_id,
+        detail=detail,
+    )
+
+
+class InternalResponse(NamedTuple):
+    """Response of the application."""
+
+    status: int
+    body: bytes
+
+
+async def post_internally(
+    application: ASGIApp, path: str, headers: Mapping[str, str], body: bytes, address: str
+) -> InternalResponse:
+    """Response of the application to a POST from this address, without a network."""
+    status, received = 0, bytearray()
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": body}
+
+    async def send(message: Message) -> None:
+        nonlocal status
+        if message["type"] == "http.response.start":
+            status = message["status"]
+        else:
+            received.extend(message.get("body", b""))
+
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": "POST",
+        "scheme": "http",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "root_path": "",
+        "headers": [
+            (name.lower().encode("latin-1"), value.encode("latin-1"))
+            for name, value in headers.items()
+        ],
+        "client": (address, 0),
+        "server": None,
+    }
+    await application(scope, receive, send)
+    return InternalResponse(status, bytes(received))

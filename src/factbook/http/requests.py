@@ -1,11 +1,11 @@
-"""Requests as handlers see them, and the replies that they return."""
+"""Requests as handlers see them, the replies that they return, and addresses of the service."""
 
 import asyncio
 import ipaddress
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, TypeVar
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -20,10 +20,12 @@ from factbook.errors import (
     UnsupportedMediaTypeError,
     in_words,
 )
+from factbook.settings import Settings
 
 if TYPE_CHECKING:
     from factbook.auth.tokens import Grant, Narrowing
     from factbook.settings import Settings
+
 
 JSON = b"application/json; charset=utf-8"
 
@@ -72,12 +74,12 @@ def reply(value: T, status: int = 200, **headers: str) -> JsonReply[T]:
     return JsonReply(msgspec.json.encode(value), status, named)
 
 
-def stored(document: str | bytes) -> Any:
+def splice_document(document: str | bytes) -> Any:
     """JSON as it is stored, in the place of the value that clients read: it is not read again."""
     return msgspec.Raw(document)
 
 
-async def listed(
+async def stream_list(
     answer: msgspec.Struct,
     portions: AsyncIterator[Iterable[T]],
     shown: Callable[[T], msgspec.Struct],
@@ -226,7 +228,7 @@ class Request:
         """
         length = self.headers.get(b"content-length", b"0")
         if length.isdigit() and int(length) > limit:
-            raise _too_large(limit, setting)
+            raise _make_too_large_error(limit, setting)
         # However slowly it comes, nobody else waits for it.
         if self.gate is not None:
             self.gate.release()
@@ -269,7 +271,9 @@ class Request:
     async def json(self, type_: Any, limit: int = 1024 * 1024) -> Any:
         """Decode the body as a type; raises InputError with the reason."""
         body = await self.json_body(limit, "the body of this call")
-        return decode(body, type_) if len(body) <= _SMALL else await offloaded(decode, body, type_)
+        return (
+            decode(body, type_) if len(body) <= _SMALL else await run_offloaded(decode, body, type_)
+        )
 
 
 def decode(body: bytes | bytearray, type_: Any) -> Any:
@@ -287,31 +291,31 @@ def decode(body: bytes | bytearray, type_: Any) -> Any:
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise InputError(f"The body is not valid JSON: {error}.") from None
     try:
-        return msgspec.convert(_whole(msgspec.json.decode(body)), type_)
+        return msgspec.convert(_check_whole(msgspec.json.decode(body)), type_)
     except (msgspec.MsgspecError, RecursionError):
         raise wrong from None
 
 
-def _whole(value: Any) -> Any:
+def _check_whole(value: Any) -> Any:
     """The same JSON with 20.0 as 20: JSON Schema, and some clients, take both for integers."""
     if isinstance(value, dict):
-        return {key: _whole(each) for key, each in value.items()}
+        return {key: _check_whole(each) for key, each in value.items()}
     if isinstance(value, list):
-        return [_whole(each) for each in value]
+        return [_check_whole(each) for each in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-async def offloaded(function: Any, *arguments: Any) -> Any:
+async def run_offloaded(function: Any, *arguments: Any) -> Any:
     """Run a slow function on a thread and return its result, to keep the event loop free."""
     return await asyncio.to_thread(function, *arguments)
 
 
 def _check_size(body: bytes | bytearray, limit: int, setting: str) -> None:
     if len(body) > limit:
-        raise _too_large(limit, setting)
+        raise _make_too_large_error(limit, setting)
 
 
-def _too_large(limit: int, setting: str) -> PayloadTooLargeError:
+def _make_too_large_error(limit: int, setting: str) -> PayloadTooLargeError:
     return PayloadTooLargeError(f"The body is larger than {limit} bytes: {setting}.")
 
 
@@ -338,7 +342,7 @@ class Proxies:
         for hop in reversed(forwarded_for.split(",")):
             if not self._is_trusted(address):
                 break
-            address = _without_port(hop.strip())
+            address = _strip_port(hop.strip())
         return address
 
     def _is_trusted(self, text: str) -> bool:
@@ -349,7 +353,7 @@ class Proxies:
         return any(address in network for network in self._trusted)
 
 
-def client_address(scope: Scope, proxies: Proxies) -> str:
+def get_client_address(scope: Scope, proxies: Proxies) -> str:
     """The address that a request comes from."""
     client = scope.get("client")
     # Proxies add to the one header or add one of their own.
@@ -358,8 +362,54 @@ def client_address(scope: Scope, proxies: Proxies) -> str:
     return proxies.client(client[0] if client else "", forwarded_for)
 
 
-def _without_port(hop: str) -> str:
+def _strip_port(hop: str) -> str:
     """Strip the port that some proxies add: `192.0.2.1:5000`, `[2001:db8::1]:5000`."""
     if hop.startswith("["):
         return hop[1:].partition("]")[0]
     return hop.partition(":")[0] if hop.count(":") == 1 else hop
+
+
+# Where the secret of an invitation is used.
+WELCOME_PATH: Final = "/welcome/{secret}"
+
+
+def get_server_address(settings: Settings) -> str | None:
+    """Address of the service by the settings; None when the system chooses the port."""
+    if settings.public_url:
+        return settings.public_url.rstrip("/")
+    if settings.port == 0:
+        return None
+    return f"http://{_choose_browser_host(settings.host)}:{settings.port}"
+
+
+def get_own_address(request: Request, settings: Settings) -> str:
+    """Address of the service for this client, by the settings or else as it was called."""
+    if settings.public_url:
+        return settings.public_url.rstrip("/")
+    # A host that is not among the allowed ones does not get here.
+    host = request.header(b"host") or "127.0.0.1:8000"
+    return f"{request.scope.get('scheme', 'http')}://{host}"
+
+
+def require_address(settings: Settings, given: str | None) -> str:
+    """The given address, or that of the settings; raises InputError without either."""
+    found = given or get_server_address(settings)
+    if found is None:
+        raise InputError("The system chooses the port: give the address with --server.")
+    return found
+
+
+def render_welcome_link(server: str, secret: str) -> str:
+    """Link of the invitation with this secret."""
+    return server.rstrip("/") + WELCOME_PATH.replace("{secret}", secret)
+
+
+def _choose_browser_host(bound: str) -> str:
+    """Host name with which a browser on this machine reaches the bound address."""
+    try:
+        found = ipaddress.ip_address(bound)
+    except ValueError:
+        return bound
+    if found.is_unspecified:
+        return "localhost"
+    return f"[{bound}]" if found.version == 6 else bound

@@ -12,8 +12,7 @@ import msgspec
 
 from factbook.clock import DAY, MINUTE, SECOND
 from factbook.errors import PreconditionFailedError
-from factbook.events import event
-from factbook.events import store as events
+from factbook.events.store import append_events, make_held_row
 from factbook.importers.merge import Doubt
 from factbook.importers.snapshot import ReadingProblem, name_set
 from factbook.storage import Database, Row, Transaction
@@ -298,8 +297,8 @@ def save_part_record(
         raise PreconditionFailedError(_READ_MEANWHILE.format(*which))
     replace_part_record(transaction, record)
     if record.held and (before is None or set(record.held) - set(before.held)):
-        told = event.of_held(name_set(*which), len(record.held), record.reason)
-        events.append(transaction, [told], record.read_at)
+        told = make_held_row(name_set(*which), len(record.held), record.reason)
+        append_events(transaction, [told], record.read_at)
 
 
 def replace_part_record(transaction: Transaction, record: ImportPartRecord) -> None:

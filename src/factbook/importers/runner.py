@@ -14,8 +14,7 @@ import msgspec
 import structlog
 
 from factbook import shutdown
-from factbook.audit import trail
-from factbook.audit.trail import AuditEntry, Caller, audited
+from factbook.audit.trail import AuditEntry, Caller, audit_work, audit_writes
 from factbook.catalog.sets import PushRules
 from factbook.catalog.store import stored_sets
 from factbook.catalog.store.stored_sets import PushResult
@@ -247,7 +246,7 @@ class ImportRunner:
     async def _reread(self, importer: Importer, due: DueHints, at: int) -> None:
         """Read again what hints are about; what cannot be read is tried again later."""
         caller = Caller(make_import_actor(importer.id, at).ref, at)
-        write = trail.writing(self._database, caller, audit_written_set)
+        write = audit_writes(self._database, caller, audit_written_set)
         target = ImportTarget(self._database, self._rules, self._kept, write)
         try:
             reading = await follow_hints(importer, due, self._connect, target, at)
@@ -345,7 +344,7 @@ class ImportRunner:
                 records.check_run(transaction, run)
                 return function(transaction)
 
-            return await self._database.write(audited(work, caller, audit_written_set))
+            return await self._database.write(audit_work(work, caller, audit_written_set))
 
         return write
 

@@ -22,7 +22,7 @@ from factbook.catalog.store import facets
 from factbook.clock import SECOND
 from factbook.datasources.registry import Registry
 from factbook.errors import UnavailableError
-from factbook.events import store as events
+from factbook.events.store import Newest, fetch_newest_event
 from factbook.facts import store as fact_store
 from factbook.facts.datasource import DataSource
 from factbook.facts.freshness import SOURCE_STATES, next_run_time, run_interval, source_condition
@@ -78,7 +78,7 @@ async def collect_stored_metrics(database: Database, now: int) -> list[Metric]:
         _build_gauge("factbook_schema_version", "Number of the newest migration.", version),
         _build_gauge("factbook_sets", "Sets that have items.", size.sets),
         _build_gauge("factbook_entities", "Entities in sets and outside any.", size.entities),
-        *_event_metrics(await events.newest(database)),
+        *_event_metrics(await fetch_newest_event(database)),
         *_webhook_metrics(await store.count_webhooks(database)),
         _build_state_gauge(
             "factbook_digests",
@@ -111,7 +111,7 @@ def collect_disk_metrics(database_url: str) -> Iterator[Metric]:
         )
 
 
-def _event_metrics(newest: events.Newest) -> Iterator[Metric]:
+def _event_metrics(newest: Newest) -> Iterator[Metric]:
     about = "Position of the newest event in the feed."
     yield _build_gauge("factbook_events_last_position", about, newest.position)
     yield _build_time_gauge(

@@ -21,14 +21,13 @@ from typing import Final, NamedTuple
 from urllib.parse import quote
 
 from factbook import __version__
-from factbook.audit import trail
-from factbook.audit.trail import COMMAND_LINE, AuditEntry, Caller
+from factbook.audit.trail import COMMAND_LINE, AuditEntry, Caller, append_record, make_record
 from factbook.auth import encryption, invitations, sessions
 from factbook.auth.oauth import consents
 from factbook.backend import Backend, migrate
 from factbook.clock import SECOND, Clock, now
 from factbook.errors import ConflictError, InputError, UnavailableError
-from factbook.events import store as events
+from factbook.events.store import EVENT_COUNTER, restart_feed
 from factbook.settings import Settings
 from factbook.storage import Transaction
 from factbook.storage.database import COUNTER_VALUE
@@ -513,14 +512,14 @@ def settle_database(transaction: Transaction, now: int, *, above: int = 0, what:
     recorded. Readers with an older cursor get 410. Webhooks go on with the events from here on.
     Sign-outs and used invitations since the backup are not undone.
     """
-    place = events.restart(transaction, max(now, above))
+    place = restart_feed(transaction, max(now, above))
     store.reset_webhooks(transaction, place)
     sessions.delete_all_sessions(transaction)
     invitations.delete_all_invitations(transaction)
     consents.delete_all_consents(transaction)
-    trail.append(
+    append_record(
         transaction,
-        trail.record(Caller(COMMAND_LINE, now), AuditEntry("database.restore", what, {})),
+        make_record(Caller(COMMAND_LINE, now), AuditEntry("database.restore", what, {})),
     )
     return place.position
 
@@ -537,7 +536,7 @@ def _last_place(database: Path) -> int:
         suppress(sqlite3.Error, UnavailableError),
         closing(open_to_read(database)) as found,
     ):
-        row = found.execute(COUNTER_VALUE, (events.COUNTER,)).fetchone()
+        row = found.execute(COUNTER_VALUE, (EVENT_COUNTER,)).fetchone()
         # A schema from before there were events has none.
         return int(row[0]) + 1 if row else 0
     return 0

@@ -188,7 +188,7 @@ async def _begin_run(
         entity_id = await run_start.find_entity_id(
             database, str(refs.parse_ref(ref, kind="component"))
         )
-    write = recorded_write(database, audit.run_entry(source_id, ref), now)
+    write = recorded_write(database, audit.make_run_entry(source_id, ref), now)
     try:
         return await run_start.begin_or_join_run(database, integration, now, entity_id, write)
     except NothingToCollectError:

@@ -6,8 +6,19 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from types import MappingProxyType
 
-from factbook.audit import json_lines, trail
-from factbook.audit.trail import COMMAND_LINE, About, AuditEntry, AuditPosition, Caller
+from factbook.audit import trail as audit_trail
+from factbook.audit.trail import (
+    AUDIT_CURSOR,
+    COMMAND_LINE,
+    SETTLED,
+    About,
+    AuditEntry,
+    AuditPosition,
+    Caller,
+    ClockWatch,
+    encode_records,
+    split_audit_cursor,
+)
 from factbook.auth import group_roles, invitations, token_rules, tokens, users
 from factbook.auth import permissions as known_permissions
 from factbook.auth.encryption import find_token_key
@@ -18,7 +29,8 @@ from factbook.backend import Backend
 from factbook.catalog import ref as refs
 from factbook.clock import SECOND, Clock, iso, now
 from factbook.errors import InputError
-from factbook.http import audit, urls
+from factbook.http import audit
+from factbook.http.requests import render_welcome_link, require_address
 from factbook.operations import erasure
 from factbook.operations.erasure import ErasureReport
 from factbook.scheduling import housekeeping
@@ -69,7 +81,7 @@ async def create_token(
         )
 
     async with backend.opened() as database:
-        await recorded_write(database, audit.token_entry("token.create"), now())(create)
+        await recorded_write(database, audit.make_token_entry("token.create"), now())(create)
     return value
 
 
@@ -82,7 +94,7 @@ async def list_tokens(backend: Backend) -> list[StoredToken]:
 async def revoke_token(backend: Backend, id_or_name: str) -> str:
     """Revoke a token from the next request on; returns its name."""
     async with backend.opened() as database:
-        write = recorded_write(database, audit.token_entry("token.revoke"), now())
+        write = recorded_write(database, audit.make_token_entry("token.revoke"), now())
         token = await write(lambda tx: tokens.revoke_token(tx, id_or_name, now()))
     return token.name
 
@@ -105,18 +117,20 @@ async def export_audit(
     enough that none can still precede them. Calls `warn` when the clock was set back. Raises
     InputError for an invalid cursor.
     """
-    if after is not None and not re.fullmatch(json_lines.CURSOR, after):
+    if after is not None and not re.fullmatch(AUDIT_CURSOR, after):
         raise InputError(f'--after takes the "cursor" of a line, not "{after}".')
-    place = None if after is None else json_lines.place(after)
-    watch = json_lines.ClockWatch(warn)
+    place = None if after is None else split_audit_cursor(after)
+    watch = ClockWatch(warn)
     async with backend.opened() as database:
         while True:
             end = until
             if follow:
-                end = clock() - json_lines.SETTLED
+                end = clock() - SETTLED
                 watch.look(clock(), place)
-            async for records in trail.export(database, since=since, until=end, after=place):
-                write(json_lines.encoded(records))
+            async for records in audit_trail.export_audit(
+                database, since=since, until=end, after=place
+            ):
+                write(encode_records(records))
                 place = AuditPosition(records[-1].at, records[-1].id)
             if not follow:
                 return
@@ -139,7 +153,7 @@ async def make_invitation(
     ConflictError for a name that is somebody's, unless `confirmed` says that it is for that person.
     """
     address, secret, at = (
-        urls.require_address(backend.settings, server),
+        require_address(backend.settings, server),
         invitations.generate_invitation_secret(),
         now(),
     )
@@ -171,7 +185,7 @@ async def make_invitation(
 
     async with backend.opened() as database:
         entry = await recorded_write(database, lambda made: made, at)(work)
-    return urls.welcome_link(address, secret), entry.detail["role"]
+    return render_welcome_link(address, secret), entry.detail["role"]
 
 
 async def confirm_person(backend: Backend, name: str, user_name: str) -> Confirmation:
@@ -229,7 +243,7 @@ async def make_reset_link(backend: Backend, name: str, server: str | None) -> st
     when the address of the service is not known.
     """
     address, secret, at = (
-        urls.require_address(backend.settings, server),
+        require_address(backend.settings, server),
         invitations.generate_invitation_secret(),
         now(),
     )
@@ -242,7 +256,7 @@ async def make_reset_link(backend: Backend, name: str, server: str | None) -> st
                 tx, ref, digest=digest, made_by=COMMAND_LINE, now=at
             )
         )
-    return urls.welcome_link(address, secret)
+    return render_welcome_link(address, secret)
 
 
 async def confirm_retention_clock(backend: Backend, today: date, clock: Clock = now) -> int:
@@ -264,4 +278,4 @@ async def confirm_retention_clock(backend: Backend, today: date, clock: Clock = 
 
 def recorded_write(database: Database, about: AuditEntry | About, now: int) -> Write:
     """Transaction runner that records each write in the audit as made on the command line."""
-    return trail.writing(database, Caller(COMMAND_LINE, now), about)
+    return audit_trail.audit_writes(database, Caller(COMMAND_LINE, now), about)

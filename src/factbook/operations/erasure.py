@@ -11,8 +11,7 @@ from typing import Any, Final, NamedTuple, NoReturn, TypeVar
 
 import msgspec
 
-from factbook.audit import trail
-from factbook.audit.trail import AuditEntry, Caller
+from factbook.audit.trail import AuditEntry, Caller, append_record, make_record
 from factbook.auth import users
 from factbook.auth.users import Erasure
 from factbook.catalog import ref as refs
@@ -238,7 +237,7 @@ def _begin_erasure(transaction: Transaction, ref: str, caller: Caller) -> _Begun
     users.save_erasure(transaction, ref, erasure, caller.at)
     if earlier is None:
         entry = AuditEntry("person.erase", erasure.ref, {"deleted": sum(deleted.values())})
-        trail.append(transaction, trail.record(caller, entry))
+        append_record(transaction, make_record(caller, entry))
     return _Begun(erasure, deleted)
 
 

@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from factbook.audit import trail
-from factbook.audit.trail import COMMAND_LINE, About, AuditEntry, Caller
+from factbook.audit.trail import COMMAND_LINE, About, AuditEntry, Caller, audit_writes
 from factbook.backend import Backend
 from factbook.catalog.sets import PushRules
 from factbook.clock import Clock, now
@@ -186,5 +185,5 @@ def _import_target(
     backend: Backend, database: Database, about: AuditEntry | About, at: int
 ) -> ImportTarget:
     settings = backend.settings
-    write = trail.writing(database, Caller(COMMAND_LINE, at), about)
+    write = audit_writes(database, Caller(COMMAND_LINE, at), about)
     return ImportTarget(database, PushRules.of(settings), settings.revisions_kept, write)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from factbook import backend, clock
-from factbook.audit import retention
+from factbook.audit.trail import MONTHLY_AUDIT
 from factbook.errors import ConflictError, InputError
 from factbook.facts import retention as fact_retention
 from factbook.operations.server import run_with_database
@@ -27,7 +27,7 @@ REPLICATED: Final = (
 DISTRIBUTED: Final = ("facts_latest", "facts_history")
 
 # Those that grow with time; events are kept for days.
-MONTHLY: Final = (fact_retention.MONTHLY_HISTORY, retention.MONTHLY)
+MONTHLY: Final = (fact_retention.MONTHLY_HISTORY, MONTHLY_AUDIT)
 
 
 class DistributionStep(NamedTuple):

@@ -20,8 +20,8 @@ from factbook.auth import invitations, users
 from factbook.auth.encryption import find_token_key
 from factbook.checks.results import incremental
 from factbook.errors import UnavailableError
-from factbook.http import urls
 from factbook.http.context import HandlerContext
+from factbook.http.requests import get_server_address, render_welcome_link
 from factbook.settings import Settings
 from factbook.settings.table import settings_environment
 from factbook.storage import Database
@@ -90,7 +90,7 @@ async def first_start_notice(state: HandlerContext) -> str:
     Its link replaces the one of an earlier start. Never log it: it gives access to anybody who
     reads it.
     """
-    database, server = state.database, urls.server_address(state.settings)
+    database, server = state.database, get_server_address(state.settings)
     if server is None:
         return "" if await users.has_users(database) else _NO_ADDRESS
     if await users.has_users(database):
@@ -107,7 +107,7 @@ async def first_start_notice(state: HandlerContext) -> str:
         )
     except UnavailableError as error:
         return _NO_LINK.format(reason=error.message)
-    return _NOBODY.format(link=urls.welcome_link(server, secret)) if made else ""
+    return _NOBODY.format(link=render_welcome_link(server, secret)) if made else ""
 
 
 def serve(settings: Settings) -> None:

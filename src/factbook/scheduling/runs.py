@@ -4,8 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
 from factbook.clock import HOUR, iso
-from factbook.events import event
-from factbook.events import store as events
+from factbook.events.store import append_events, make_source_row
 from factbook.storage import Database, Row, Transaction
 
 # Reasons may name times and addresses; beyond so many of a run, only their first word is kept.
@@ -323,7 +322,7 @@ def _record_source_state(
         change = "up" if was_down else None
     if change is not None:
         reason = ended.error if change == "down" else None
-        events.append(transaction, [event.of_source(ended.source_id, change, reason)], now)
+        append_events(transaction, [make_source_row(ended.source_id, change, reason)], now)
     return change
 
 

@@ -10,8 +10,7 @@ from typing import Final, NamedTuple
 
 import structlog
 
-from factbook.audit import trail
-from factbook.audit.trail import AuditEntry, Caller
+from factbook.audit.trail import AuditEntry, Caller, append_record, make_record
 from factbook.auth import group_roles, permissions, tokens
 from factbook.auth import users as auth_users
 from factbook.auth.group_roles import GroupRules
@@ -41,7 +40,7 @@ def settle_role(transaction: Transaction, ref: str, rules: GroupRules, caller: C
     if change is not None:
         by = f"group {change.group}" if change.group else "no group"
         entry = AuditEntry("person.change", ref, {"role": change.role, "by": by})
-        trail.append(transaction, trail.record(caller, entry))
+        append_record(transaction, make_record(caller, entry))
 
 
 def settle_account_roles(

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from factbook.audit import trail
+from factbook.audit.trail import audit_writes
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ, EXEMPTION_REQUEST
 from factbook.auth.tokens import Grant
 from factbook.catalog.people_trust import PeopleTrust
@@ -66,7 +66,7 @@ async def run_exemption_request(arguments: ExemptionRequestArguments, context: C
     caller = ExemptionCaller(
         call.grant.owner, call.grant.permissions, PeopleTrust.of(call.settings)
     )
-    write = trail.writing(
+    write = audit_writes(
         context.database, call.caller(), definition_writes.audit_exemption("exemption.request")
     )
     try:

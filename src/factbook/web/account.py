@@ -373,7 +373,7 @@ async def revoke_listed_token(visit: PageContext) -> Reply:
     """Revoke a token of one's own, or as an administrator anybody's."""
     id_, now = visit.sent.one("token"), visit.now
     owner = None if visit.may(TOKEN_MANAGE) else visit.person.ref
-    write = visit.writing(audit.token_entry("token.revoke"))
+    write = visit.writing(audit.make_token_entry("token.revoke"))
     try:
         token = await write(
             lambda transaction: token_rules.revoke_owned_token(transaction, id_, owner, now)
@@ -421,7 +421,7 @@ async def _create_token_once(visit: PageContext, wish: TokenRequest) -> tuple[St
     owner, now, key = visit.person.ref, visit.now, visit.state.token_key
     held, value = visit.person.permissions, tokens.generate_token()
     id_ = token_rules.derive_token_id(visit.sent.one("request"), owner, key)
-    token = await visit.writing(audit.token_entry("token.create"), 201)(
+    token = await visit.writing(audit.make_token_entry("token.create"), 201)(
         lambda transaction: token_rules.make_token(
             transaction,
             wish,

@@ -9,9 +9,9 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from factbook.audit import json_lines, trail
 from factbook.audit.trail import (
     ACTIONS,
+    AUDIT_CURSOR,
     COMMAND_LINE,
     LONGEST,
     About,
@@ -19,6 +19,10 @@ from factbook.audit.trail import (
     AuditPosition,
     Caller,
     Record,
+    page_audit,
+    render_audit_cursor,
+    split_audit_cursor,
+    stream_audit_lines,
 )
 from factbook.auth import group_roles, invitations, permissions, sessions, tokens, users
 from factbook.auth.invitations import Invitation
@@ -27,9 +31,8 @@ from factbook.auth.permissions import AUDIT_READ, OPERATIONS_MANAGE, TITLES, TOK
 from factbook.auth.users import Person
 from factbook.clock import DAY, SECOND
 from factbook.errors import ConflictError, InputError, NotFoundError, UnavailableError
-from factbook.http import urls
 from factbook.http.pipeline import begin_pieces
-from factbook.http.requests import Reply
+from factbook.http.requests import Reply, render_welcome_link
 from factbook.observability import service_status
 from factbook.observability.service_status import Observed
 from factbook.scim import identity
@@ -255,7 +258,7 @@ def _get_person_ref(visit: PageContext) -> str:
 
 
 def _show_link(visit: PageContext, made: Invitation, secret: str) -> Reply:
-    link = urls.welcome_link(visit.server, secret)
+    link = render_welcome_link(visit.server, secret)
     return visit.page(
         "people-link.html", 201, invitation=made, link=link, roles=permissions.ROLE_TITLES
     )
@@ -342,7 +345,7 @@ async def show_audit(visit: PageContext) -> Reply:
         status,
         rows=_make_audit_rows(visit, found, asked),
         first=_make_audit_address(shown) if visit.query("before") else None,
-        more=_make_audit_address({**shown, "before": json_lines.cursor(found[-1].oldest)})
+        more=_make_audit_address({**shown, "before": render_audit_cursor(found[-1].oldest)})
         if more
         else None,
         export=_make_audit_address(asked, f"{AUDIT_PATH}/export") if found else None,
@@ -359,7 +362,7 @@ async def download_audit(visit: PageContext) -> Reply:
     """Download of the same as JSON lines, oldest first."""
     wanted = _make_audit_filter({name: visit.query(name)[:LONGEST] for name in _AUDIT_FILTERS})
     await visit.state.refusals.write()
-    lines = json_lines.lines(visit.state.database, **wanted)
+    lines = stream_audit_lines(visit.state.database, **wanted)
     headers = {"content-disposition": 'attachment; filename="audit.jsonl"'}
     return Reply(await begin_pieces(lines), headers=headers, content_type=b"application/x-ndjson")
 
@@ -372,7 +375,7 @@ async def _list_folded_records(
     # What this process refused is there at once.
     await visit.state.refusals.write()
     limit = _FOLDED if is_folded else _RECORDS_ON_PAGE
-    records, more = await trail.page(visit.state.database, **wanted, after=after, limit=limit)
+    records, more = await page_audit(visit.state.database, **wanted, after=after, limit=limit)
     found = _fold_records(records) if is_folded else _list_alone(records)
     return found[:_RECORDS_ON_PAGE], more or len(found) > _RECORDS_ON_PAGE
 
@@ -414,9 +417,9 @@ def _convert_day(text: str) -> int | None:
 def _convert_audit_cursor(text: str) -> AuditPosition | None:
     if not text:
         return None
-    if not re.fullmatch(json_lines.CURSOR, text):
+    if not re.fullmatch(AUDIT_CURSOR, text):
         raise InputError("There is no such page of the audit.")
-    return json_lines.place(text)
+    return split_audit_cursor(text)
 
 
 def _make_audit_address(query: dict[str, str], path: str = AUDIT_PATH) -> str:
@@ -431,7 +434,7 @@ def _make_audit_rows(
         place = {"before": before} if before else {}
         unfolded = _make_audit_address({**asked, "fold": "no", **place})
         rows.append(_make_audit_row(visit, each, unfolded))
-        before = json_lines.cursor(each.oldest)
+        before = render_audit_cursor(each.oldest)
     return rows
 
 

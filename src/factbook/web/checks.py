@@ -52,7 +52,12 @@ from factbook.clock import DAY, iso
 from factbook.datasources.custom import yaml_text
 from factbook.datasources.fact_columns import NO_VALUE
 from factbook.errors import FactbookError, InputError, NotFoundError
-from factbook.http import csv_lines
+from factbook.http.csv_lines import (
+    CONTENT_TYPE,
+    make_attachment_headers,
+    render_csv_line,
+    render_plain_cell,
+)
 from factbook.http.requests import Reply
 from factbook.schemas import patterns
 from factbook.web import shares
@@ -446,18 +451,18 @@ async def download_check_results(visit: PageContext) -> Reply:
     wanted = ResultFilter([word] if word else [], await list_chosen_owners(visit))
 
     async def lines() -> Any:
-        yield csv_lines.line(("entity", "owner", "state", "stale")).encode()
+        yield render_csv_line(("entity", "owner", "state", "stale")).encode()
         async for found in result_queries.read_result_pages(
             visit.state.database, [check.id], wanted
         ):
             rows = (
-                (row.ref, row.owner, state.name_state(row.state), csv_lines.plain_cell(row.stale))
+                (row.ref, row.owner, state.name_state(row.state), render_plain_cell(row.stale))
                 for _, row in found
             )
-            yield "".join(map(csv_lines.line, rows)).encode()
+            yield "".join(map(render_csv_line, rows)).encode()
 
-    headers = csv_lines.attachment(check.id)
-    return Reply(lines(), headers=headers, content_type=csv_lines.CONTENT_TYPE)
+    headers = make_attachment_headers(check.id)
+    return Reply(lines(), headers=headers, content_type=CONTENT_TYPE)
 
 
 async def find_opened_check(visit: PageContext) -> tuple[StoredCheck, Check]:

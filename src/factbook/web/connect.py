@@ -26,10 +26,9 @@ from factbook.catalog.store import stored_entities
 from factbook.clock import MINUTE
 from factbook.errors import NotFoundError, ToolError, UnavailableError
 from factbook.facts.schema import REASONS
-from factbook.http import internal_requests
 from factbook.http.client_configs import AGENTS, PATH, READING, VARIABLE, endpoint, is_address
 from factbook.http.client_configs import PATH as ENDPOINT
-from factbook.http.internal_requests import InternalResponse
+from factbook.http.pipeline import InternalResponse, post_internally
 from factbook.http.requests import Reply
 from factbook.tools import Context, Tool
 from factbook.tools.tool import ToolCall
@@ -316,7 +315,7 @@ async def _call_steps(visit: PageContext, token: str) -> list[CheckStep]:
             continue
         message = {"jsonrpc": "2.0", "method": each.method, "params": each.params, "id": number}
         started = time.perf_counter()
-        answer = await internal_requests.post(
+        answer = await post_internally(
             visit.site.application, PATH, headers, msgspec.json.encode(message), visit.address
         )
         milliseconds = 1000 * (time.perf_counter() - started)

@@ -770,7 +770,7 @@ async def retry_batches(visit: PageContext) -> Reply:
             actor=visit.person.ref,
             clock=state.clock,
             write=guard_recorded_write(
-                visit, found.id, audit.run_entry(found.id, None), SOURCE_RUN
+                visit, found.id, audit.make_run_entry(found.id, None), SOURCE_RUN
             ),
             tracer=state.tracer,
         )
@@ -837,7 +837,9 @@ async def _start_run(visit: PageContext, source_id: str, entity: str) -> RunReco
         ref,
         actor=visit.person.ref,
         clock=state.clock,
-        write=guard_recorded_write(visit, source_id, audit.run_entry(source_id, ref), SOURCE_RUN),
+        write=guard_recorded_write(
+            visit, source_id, audit.make_run_entry(source_id, ref), SOURCE_RUN
+        ),
         tracer=state.tracer,
     )
 

@@ -265,7 +265,7 @@ class DefinitionEditor:
                 permitted=not visit.own_only,
             )
         verb = "publish" if publish else "create" if stored is None else "replace"
-        about = audit.definition_entry(f"{kind.noun}.{verb}", now)
+        about = audit.make_definition_entry(f"{kind.noun}.{verb}", now)
         if visit.own_only:
             owned = OwnedStaged(
                 kind.store, editing.document["id"], visit.person.ref, visit.state.trust

@@ -11,7 +11,7 @@ from factbook.errors import InputError
 from factbook.facts import across
 from factbook.facts.across import Bin, Distribution, EntityValue, GroupBy, GroupFigures, ValueQuery
 from factbook.facts.schema import Fact
-from factbook.http import csv_lines
+from factbook.http.csv_lines import CONTENT_TYPE, make_attachment_headers, stream_value_lines
 from factbook.http.requests import Reply
 from factbook.web import charts
 from factbook.web.charts import Column, histogram
@@ -114,9 +114,9 @@ async def download_fact_values(visit: PageContext) -> Reply:
     """The entities with their values as CSV."""
     _, asked = await _find_question(visit)
     return Reply(
-        csv_lines.value_lines(visit.state.database, asked),
-        headers=csv_lines.attachment(f"{asked.column.source.id}-{asked.column.fact.name}"),
-        content_type=csv_lines.CONTENT_TYPE,
+        stream_value_lines(visit.state.database, asked),
+        headers=make_attachment_headers(f"{asked.column.source.id}-{asked.column.fact.name}"),
+        content_type=CONTENT_TYPE,
     )
 
 

@@ -22,8 +22,12 @@ from typing import Any, Final, NamedTuple
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ, SOURCE_READ
 from factbook.clock import MINUTE, SECOND, Clock
 from factbook.errors import InputError, TooManyRequestsError, UnavailableError
-from factbook.events import store as feed
-from factbook.events.store import EventMark
+from factbook.events.store import (
+    EventMark,
+    fetch_newest_event,
+    list_event_marks,
+    list_event_subjects,
+)
 from factbook.importers import records
 from factbook.importers.records import ImportRun
 from factbook.importers.snapshot import PREFIX
@@ -165,17 +169,17 @@ async def _read_feed(
 ) -> int:
     """Note what the feed tells; returns the position of its last row."""
     if before is None:
-        position = max(0, (await feed.newest(database)).position - _BACK)
+        position = max(0, (await fetch_newest_event(database)).position - _BACK)
     else:
         position = before.position
-    marks = await feed.marks(database, position, _MOST_CHANGES)
+    marks = await list_event_marks(database, position, _MOST_CHANGES)
     for mark in marks:
         changes.note(of_mark(mark), mark.at)
     if not marks:
         return position
     last = marks[-1].position
     if wanted := set(entities(watched)):
-        for ref in wanted & await feed.subjects(database, position, last):
+        for ref in wanted & await list_event_subjects(database, position, last):
             changes.note([of_entity(ref)], marks[-1].at)
     return last
 

@@ -19,7 +19,7 @@ from factbook.datasources import define
 from factbook.datasources.define import ConnectionDetail
 from factbook.datasources.stores import ConnectionInput
 from factbook.errors import ConflictError, InputError, InvalidItemsError, problem
-from factbook.events.event import TYPES, EventType
+from factbook.events.store import TYPES, EventType
 from factbook.http import audit
 from factbook.http.requests import Reply
 from factbook.schemas.events import DigestForm, Weekday
@@ -170,7 +170,7 @@ async def replace_connection(visit: PageContext) -> Reply:
 async def submit_connection_delete(visit: PageContext) -> Reply:
     """Remove a connection that no source uses."""
     state, name = visit.state, visit.request.parameter("name")
-    write = visit.writing(audit.connection_entry(deleted=True))
+    write = visit.writing(audit.make_connection_entry(deleted=True))
     try:
         await define.delete_connection(state.registry, name, actor=visit.person.ref, write=write)
     except ConflictError as error:
@@ -193,7 +193,7 @@ async def _put_connection(
             form.wanted(),
             actor=visit.person.ref,
             now=visit.now,
-            write=visit.writing(audit.connection_entry()),
+            write=visit.writing(audit.make_connection_entry()),
         )
     except (InvalidItemsError, ConflictError) as error:
         return _show_connection_form(visit, found, form, error.status, error.problem_list)
@@ -284,7 +284,7 @@ async def show_webhooks(visit: PageContext, status: int = 200, problem: str = ""
 async def submit_new_webhook(visit: PageContext) -> Reply:
     """Create a webhook, whose secret is in this answer alone."""
     state, url = visit.state, visit.sent.one("url")
-    write = visit.writing(audit.webhook_entry("webhook.create"), 201)
+    write = visit.writing(audit.make_webhook_entry("webhook.create"), 201)
     try:
         made = await sender.create_webhook(
             state.database,
@@ -332,7 +332,7 @@ async def submit_webhook_test(visit: PageContext) -> Reply:
 
 async def submit_webhook_enable(visit: PageContext) -> Reply:
     """Enable a webhook again, and resend given-up messages."""
-    write = visit.writing(audit.webhook_entry("webhook.enable"))
+    write = visit.writing(audit.make_webhook_entry("webhook.enable"))
     await sender.enable_webhook(_get_id(visit), now=visit.now, write=write)
     return visit.redirect(_make_webhook_path(_get_id(visit)), "The webhook is enabled.")
 
@@ -340,7 +340,7 @@ async def submit_webhook_enable(visit: PageContext) -> Reply:
 async def submit_webhook_delete(visit: PageContext) -> Reply:
     """Remove a webhook and its pending messages."""
     await sender.delete_webhook(
-        _get_id(visit), write=visit.writing(audit.webhook_entry("webhook.delete"))
+        _get_id(visit), write=visit.writing(audit.make_webhook_entry("webhook.delete"))
     )
     return visit.redirect(WEBHOOKS_PATH, "The webhook was deleted.")
 
@@ -409,7 +409,7 @@ async def show_digests(visit: PageContext, status: int = 200, problem: str = "")
 
 async def submit_new_digest(visit: PageContext) -> Reply:
     """Create a digest."""
-    state, write = visit.state, visit.writing(audit.digest_entry("digest.create"), 201)
+    state, write = visit.state, visit.writing(audit.make_digest_entry("digest.create"), 201)
     try:
         made = await digests.create_digest(
             state.database,
@@ -448,7 +448,7 @@ async def show_digest(visit: PageContext, status: int = 200, problem: str = "") 
 async def save_digest(visit: PageContext) -> Reply:
     """Change a digest; without an address it keeps the one that it has."""
     state, id_ = visit.state, _get_id(visit)
-    write = visit.writing(audit.digest_entry("digest.replace"))
+    write = visit.writing(audit.make_digest_entry("digest.replace"))
     try:
         await digests.change_digest(
             state.database,
@@ -483,7 +483,7 @@ async def submit_digest_test(visit: PageContext) -> Reply:
 async def submit_digest_delete(visit: PageContext) -> Reply:
     """Remove a digest."""
     await digests.delete_digest(
-        _get_id(visit), write=visit.writing(audit.digest_entry("digest.delete"))
+        _get_id(visit), write=visit.writing(audit.make_digest_entry("digest.delete"))
     )
     return visit.redirect(DIGESTS_PATH, "The digest was deleted.")
 

@@ -41,7 +41,7 @@ from factbook.checks.scorecard_figures import (
 )
 from factbook.clock import DAY
 from factbook.errors import InputError, NotFoundError
-from factbook.http import csv_lines
+from factbook.http.csv_lines import CONTENT_TYPE, make_attachment_headers, stream_level_lines
 from factbook.http.requests import Reply
 from factbook.storage import Database, Transaction
 from factbook.web import checks, shares
@@ -513,11 +513,11 @@ async def download_levels(visit: PageContext) -> Reply:
     """The levels of the entities as CSV."""
     _, given = await find_graded_scorecard(visit)
     return Reply(
-        csv_lines.level_lines(
+        stream_level_lines(
             visit.state.database, given, await _get_level_filter(visit, given), visit.now
         ),
-        headers=csv_lines.attachment(given.card.id),
-        content_type=csv_lines.CONTENT_TYPE,
+        headers=make_attachment_headers(given.card.id),
+        content_type=CONTENT_TYPE,
     )
 
 

@@ -32,9 +32,9 @@ from factbook.errors import (
     SignInError,
     TooManyRequestsError,
 )
-from factbook.http import refusals, urls
 from factbook.http.admission import RateLimit
-from factbook.http.requests import Reply
+from factbook.http.pipeline import record_refusal
+from factbook.http.requests import WELCOME_PATH, Reply
 from factbook.scim import identity
 from factbook.scim import identity as scim_identity
 from factbook.storage import Transaction
@@ -302,7 +302,7 @@ def _render_welcome(
 
 async def _record_wrong_sign_in(visit: PageContext, name: str, error: FactbookError) -> None:
     visit.recorded = True
-    refusals.record_refusal(
+    record_refusal(
         visit.state,
         actor="",
         address=visit.address,
@@ -326,8 +326,8 @@ SIGNING_IN: Sequence[PageRoute] = (
     PageRoute("GET", "/sign-in", show_sign_in, OPEN, for_clients=True),
     PageRoute("POST", "/sign-in", sign_in_with_password, OPEN, for_clients=True),
     PageRoute("POST", "/sign-out", sign_out, OPEN),
-    PageRoute("GET", urls.WELCOME, show_welcome, OPEN),
-    PageRoute("POST", urls.WELCOME, accept_invitation, OPEN),
+    PageRoute("GET", WELCOME_PATH, show_welcome, OPEN),
+    PageRoute("POST", WELCOME_PATH, accept_invitation, OPEN),
 )
 
 
@@ -474,7 +474,7 @@ def _make_callback_address(visit: PageContext) -> str:
 
 async def _refuse_openid(visit: PageContext, error: SignInError) -> Reply:
     limit_provider_answers(visit).count()
-    refusals.record_refusal(
+    record_refusal(
         visit.state,
         actor="",
         address=visit.address,

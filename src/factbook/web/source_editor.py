@@ -216,7 +216,7 @@ async def _save_source(
     action = "data-source.create" if stored is None else "data-source.replace"
     now = visit.now
     write = data_sources.guard_recorded_write(
-        visit, document["id"], audit.source_entry(action, now)
+        visit, document["id"], audit.make_source_entry(action, now)
     )
     put = define.create_source
     if stored is not None:
@@ -245,7 +245,7 @@ async def _publish_stored(
 ) -> Reply:
     state, now = visit.state, visit.now
     write = data_sources.guard_recorded_write(
-        visit, stored.id, audit.source_entry("data-source.publish", now)
+        visit, stored.id, audit.make_source_entry("data-source.publish", now)
     )
     try:
         found = await define.publish_source(

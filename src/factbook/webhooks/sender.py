@@ -31,9 +31,16 @@ from factbook.errors import (
     InputError,
     UnavailableError,
 )
-from factbook.events import store as events
-from factbook.events.event import FeedEvent, FeedPosition
-from factbook.events.store import COUNTER, EventFilter
+from factbook.events.store import (
+    EVENT_COUNTER,
+    EventFilter,
+    FeedEvent,
+    FeedPosition,
+    find_feed_end,
+    find_feed_start,
+    number_new_events,
+    page_events,
+)
 from factbook.outbound.client import USER_AGENT
 from factbook.outbound.outcomes import HostReply
 from factbook.scheduling import lease
@@ -78,7 +85,9 @@ SELECT w.id FROM webhook_endpoints w WHERE w.disabled_at IS NULL AND {free} AND 
     SELECT 1 FROM webhook_retries r
     WHERE r.webhook_id = w.id AND (r.next_at <= ? OR r.next_at > ?)
 )) ORDER BY w.id
-""".replace("{free}", lease.free_lease_condition("w")).replace("{newest}", render_counter(COUNTER))
+""".replace("{free}", lease.free_lease_condition("w")).replace(
+    "{newest}", render_counter(EVENT_COUNTER)
+)
 
 log = structlog.get_logger("factbook.webhooks")
 
@@ -337,7 +346,7 @@ class WebhookSender:
 
     async def tick(self) -> int:
         """Start to serve the webhooks that have due messages; returns their number."""
-        await events.catch_up(self._database)
+        await number_new_events(self._database)
         await store.adopt_added_webhooks(self._database, self._key)
         found = await list_due_webhooks(self._database, self._clock())
         new = [id_ for id_ in found if id_ not in self._tasks]
@@ -405,11 +414,11 @@ class WebhookSender:
             return [], claimed.next, False
         wanted, place = EventFilter(claimed.types), claimed.next
         try:
-            page = await events.page(self._database, place, wanted, claimed.room)
+            page = await page_events(self._database, place, wanted, claimed.room)
         except GoneError:
             # It was disabled for longer than events are kept.
             log.warning("webhook.skipped", webhook=claimed.id)
-            return [], await events.start(self._database), True
+            return [], await find_feed_start(self._database), True
         return page.events, page.next, page.more
 
     def _target(self, claimed: ClaimedWebhook) -> WebhookTarget | None:
@@ -509,7 +518,7 @@ async def create_webhook(
     hook = StoredWebhook(
         id_, store.mask_address(url), tuple(dict.fromkeys(types)), now, actor, *(None,) * 4, 0, 0
     )
-    sealed, place = store.seal_target(key, id_, target), await events.end(database)
+    sealed, place = store.seal_target(key, id_, target), await find_feed_end(database)
 
     def work(transaction: Transaction) -> StoredWebhook:
         store.add_webhook(transaction, hook, sealed, place)

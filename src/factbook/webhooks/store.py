@@ -14,8 +14,7 @@ import structlog
 from factbook.auth import encryption
 from factbook.auth.encryption import NotOpenedError
 from factbook.errors import ConflictError, NotFoundError, UnavailableError, no_such
-from factbook.events import store as events
-from factbook.events.event import FeedPosition
+from factbook.events.store import FeedPosition, fetch_event_time
 from factbook.storage import Database, Row, Transaction
 
 _ADDRESS_LABEL: Final = "webhook addresses"
@@ -125,7 +124,7 @@ async def count_webhooks(database: Database) -> WebhookCounts:
     row = await database.one(_COUNT_WEBHOOKS)
     assert row is not None
     enabled, disabled, waiting, given_up, first_at, position = row
-    times = first_at, None if position is None else await events.time_of(database, position)
+    times = first_at, None if position is None else await fetch_event_time(database, position)
     oldest = min((at for at in times if at is not None), default=None)
     return WebhookCounts(enabled, disabled, waiting, given_up, oldest)
 

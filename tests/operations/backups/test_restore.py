@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from factbook.errors import ConflictError, InputError, UnavailableError
-from factbook.events.store import catch_up
+from factbook.events.store import number_new_events
 from factbook.operations import backups
 from tests.conftest import StartService
 from tests.events.feed import EVENTS, events, page
@@ -153,12 +153,12 @@ async def test_webhooks_go_on_with_what_happens_after_the_restore(
             "FROM webhook_endpoints"
         )
         assert ahead == [(1,)]
-        await catch_up(service.state.database)
+        await number_new_events(service.state.database)
         waiting = await service.state.database.all(
             "SELECT COUNT(*) FROM events e, webhook_endpoints w WHERE e.position >= w.next_position"
         )
         await service.push("one", component("api"))
-        await catch_up(service.state.database)
+        await number_new_events(service.state.database)
         after = await service.state.database.all(
             "SELECT COUNT(*) FROM events e, webhook_endpoints w WHERE e.position >= w.next_position"
         )

@@ -21,7 +21,7 @@ from factbook.errors import (
 )
 from factbook.http import audit
 from factbook.http.context import Descriptions, ServerChoice, ToolContext, ToolServer
-from factbook.http.requests import Reply, Request, offloaded
+from factbook.http.requests import Reply, Request, run_offloaded
 from factbook.tools import Context, Tool, toolsets
 from factbook.tools.tool import ToolCall
 
@@ -301,7 +301,7 @@ async def build_tool_context(exchange: Exchange) -> Context:
 
 def _build_tool_call(exchange: Exchange) -> ToolCall:
     request, state = exchange.request, exchange.state
-    caller = partial(audit.request_caller, request, state)
+    caller = partial(audit.make_request_caller, request, state)
     return ToolCall(exchange.grant, caller, state.registry, state.settings)
 
 
@@ -313,7 +313,7 @@ async def _run_tool(tool: Tool, arguments: msgspec.Raw, exchange: Exchange) -> R
         found = await tool.call(arguments, context)
         value = found if found.isascii() else await hide_invisible(found)
         if exchange.server.choice.is_strict:
-            value = await offloaded(toolsets.drop_added_members, tool.name, value)
+            value = await run_offloaded(toolsets.drop_added_members, tool.name, value)
     except (ToolError, UnavailableError) as error:
         if isinstance(error, UnavailableError):
             log.warning("tool.unavailable", tool=tool.name, cause=error.cause)
@@ -345,7 +345,7 @@ async def hide_invisible(value: str) -> str:
     """JSON as a model gets it: without characters that nobody sees."""
     if len(value) < _LARGE_RESULT:
         return invisible.without_in_json(value)
-    found: str = await offloaded(invisible.without_in_json, value)
+    found: str = await run_offloaded(invisible.without_in_json, value)
     return found
 
 

@@ -14,8 +14,7 @@ from factbook.catalog.store.index_rows import Derived, split_portions
 from factbook.catalog.store.locks import WriteGuard
 from factbook.catalog.store.stored_entities import DOCUMENT
 from factbook.errors import ConflictError, PreconditionFailedError
-from factbook.events import event
-from factbook.events.event import Change, EventRow
+from factbook.events.store import Change, EventRow, make_entities_row, make_set_row
 from factbook.schemas.catalog import Difference
 from factbook.storage import Transaction
 
@@ -359,7 +358,7 @@ def make_plan_events(
     )
     for change, refs in groups:
         for some in split_portions(refs):
-            yield event.of_entities(name, revision, by, {change: some})
+            yield make_entities_row(name, revision, by, {change: some})
 
 
 def make_loss_event(target: SetRow, lost: Sequence[Existing], by: str) -> EventRow:
@@ -370,7 +369,7 @@ def make_loss_event(target: SetRow, lost: Sequence[Existing], by: str) -> EventR
 def _make_set_event(target: SetRow, plan: WritePlan, by: str, restored: int | None) -> EventRow:
     changes = plan.changes
     del changes["unchanged"]
-    return event.of_set(
+    return make_set_row(
         target.name, target.revision, by, target.item_count, changes, restored=restored
     )
 

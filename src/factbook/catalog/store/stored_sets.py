@@ -37,7 +37,7 @@ from factbook.catalog.store.locks import WriteLocks
 from factbook.catalog.store.revisions import SetRevision
 from factbook.catalog.store.stored_entities import DOCUMENT, split_document
 from factbook.errors import NotAllowedError, NotFoundError, no_such
-from factbook.events import store as events
+from factbook.events.store import append_events
 from factbook.storage import Database, Row, Transaction, Write
 from factbook.storage.database import take_numbers_aside
 
@@ -119,7 +119,7 @@ def apply_plan(
     changed.rendering.own(added)
     if target is not None:
         _write_membership(transaction, target.id, plan, changed.ids)
-    events.append(transaction, diff.make_plan_events(target, plan, actor.ref, restored), actor.now)
+    append_events(transaction, diff.make_plan_events(target, plan, actor.ref, restored), actor.now)
     changed.rendering.others(added)
     gone = {item.id for item in plan.removed}
     transaction.touch(TOUCHED_ENTITIES, {*changed.ids.values(), *changed.rendering.rendered, *gone})
@@ -281,7 +281,7 @@ def _leave_other_sets(transaction: Transaction, taken: Sequence[Existing], actor
         left = revisions.record_revision(
             transaction, loser, WritePlan(loser, removed=lost), actor.ref, actor.now
         )
-        events.append(transaction, [diff.make_loss_event(left, lost, actor.ref)], actor.now)
+        append_events(transaction, [diff.make_loss_event(left, lost, actor.ref)], actor.now)
         _leave_set(transaction, loser.id, lost)
 
 

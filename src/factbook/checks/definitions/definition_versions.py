@@ -28,8 +28,7 @@ from factbook.definitions.store import (
     StoredDefinition,
 )
 from factbook.errors import ConflictError
-from factbook.events import event
-from factbook.events import store as events
+from factbook.events.store import append_events, make_published_check_row
 from factbook.storage import Row, Transaction
 
 # Held alone by a batch of the grading of all entities, and shared by whoever grades some: an entity
@@ -149,7 +148,7 @@ def append_published(
     transaction: Transaction, versions: Iterable[tuple[str, str]], now: int
 ) -> None:
     """Tell of versions that came into effect, by the id of the check."""
-    events.append(transaction, [event.of_published_check(*one) for one in versions], now)
+    append_events(transaction, [make_published_check_row(*one) for one in versions], now)
 
 
 class _Ruling(msgspec.Struct, frozen=True):

@@ -24,8 +24,7 @@ from factbook.errors import (
     NotFoundError,
     problem,
 )
-from factbook.events import event
-from factbook.events import store as events
+from factbook.events.store import ExemptionStep, append_events, make_exemption_row
 from factbook.facts.datasource import Report
 from factbook.storage import Database, Row, Transaction
 
@@ -485,12 +484,12 @@ def _touch_entities(transaction: Transaction, exemptions: Iterable[Exemption]) -
 
 def _append_steps(
     transaction: Transaction,
-    what: event.ExemptionStep,
+    what: ExemptionStep,
     exemptions: Iterable[Exemption],
     now: int,
 ) -> None:
-    told = [event.of_exemption(what, one.entity, one.render()) for one in exemptions]
-    events.append(transaction, told, now)
+    told = [make_exemption_row(what, one.entity, one.render()) for one in exemptions]
+    append_events(transaction, told, now)
 
 
 def _no_exemption(exemption_id: str) -> NotFoundError:

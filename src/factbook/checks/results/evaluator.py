@@ -15,8 +15,7 @@ from typing import Final, NamedTuple
 import msgspec
 import structlog
 
-from factbook.audit import trail
-from factbook.audit.trail import AuditEntry, Caller
+from factbook.audit.trail import AuditEntry, Caller, append_records, make_record
 from factbook.catalog.filters import Matcher
 from factbook.catalog.store import stored_entities
 from factbook.checks.definitions import definition_versions, exemption_store, publications
@@ -671,7 +670,7 @@ class Evaluation:
         expired = exemption_store.expire_exemptions(transaction, now)
         entries = [AuditEntry("exemption.expire", one.id, one.render()) for one in expired]
         caller = Caller(_SELF, now)
-        trail.append_all(transaction, [trail.record(caller, entry) for entry in entries])
+        append_records(transaction, [make_record(caller, entry) for entry in entries])
         return expired
 
 

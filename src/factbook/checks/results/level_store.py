@@ -30,8 +30,7 @@ from factbook.checks.results.grader import (
     tally_levels,
 )
 from factbook.errors import FactbookError
-from factbook.events import event
-from factbook.events import store as events
+from factbook.events.store import append_events, make_levels_row
 from factbook.storage import Database, Row, Transaction
 
 log = structlog.get_logger("factbook.checks")
@@ -583,11 +582,11 @@ def _append_level_events(
         if entity_id in refs:
             told.setdefault(card.id, []).append((refs[entity_id], before, after))
     rows = [
-        event.of_levels(id_, found[start : start + _LEVELS_IN_A_ROW])
+        make_levels_row(id_, found[start : start + _LEVELS_IN_A_ROW])
         for id_, found in sorted(told.items())
         for start in range(0, len(found), _LEVELS_IN_A_ROW)
     ]
-    events.append(transaction, rows, now)
+    append_events(transaction, rows, now)
 
 
 _ADD_LABEL_COUNTS: Final = """

@@ -22,8 +22,7 @@ from factbook.checks.definitions import publications
 from factbook.checks.definitions.definition_versions import check_store
 from factbook.checks.state import NONE
 from factbook.clock import DAY, Throttle
-from factbook.events import event
-from factbook.events import store as events
+from factbook.events.store import append_events, make_check_row
 from factbook.storage import Database, Row, Transaction
 from factbook.storage.database import RestartError
 
@@ -352,11 +351,11 @@ def append_change_events(transaction: Transaction, changes: Sequence[ChangeRow],
             words = state.name_state(before), state.name_state(after)
             told.setdefault(check_id, []).append((refs[entity_id], *words, msgspec.Raw(why)))
     rows = [
-        event.of_check(check_id, found[start : start + _CHANGES_IN_A_ROW])
+        make_check_row(check_id, found[start : start + _CHANGES_IN_A_ROW])
         for check_id, found in sorted(told.items())
         for start in range(0, len(found), _CHANGES_IN_A_ROW)
     ]
-    events.append(transaction, rows, now)
+    append_events(transaction, rows, now)
 
 
 # Locks each row in turn, whether it is there or not: what comes later in the same transaction reads

@@ -17,7 +17,7 @@ from factbook.errors import InputError, NotFoundError
 from factbook.facts import store
 from factbook.facts.schema import Fact
 from factbook.facts.store import KeyValue
-from factbook.http.requests import Reply, offloaded
+from factbook.http.requests import Reply, run_offloaded
 from factbook.storage import Database
 from factbook.web.entity import page, team_scorecards
 from factbook.web.entity.page import EntityView
@@ -119,7 +119,7 @@ async def of_entities(
             counts.get(one.id),
             [_figure(one, name, facts[name].get(one.id)) for name in facts],
         )
-        for one, title in zip(entities, await offloaded(_titles, entities), strict=True)
+        for one, title in zip(entities, await run_offloaded(_titles, entities), strict=True)
     ]
     return ContentsTable(
         [card for card, _ in cards],

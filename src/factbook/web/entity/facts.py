@@ -13,7 +13,7 @@ from factbook.facts.datasource import DataSource
 from factbook.facts.freshness import Latest, find_reason
 from factbook.facts.schema import NEVER_COLLECTED, NOT_APPLICABLE, Fact
 from factbook.facts.schema import LeafGroup as ShapeGroup
-from factbook.http.requests import offloaded
+from factbook.http.requests import run_offloaded
 from factbook.integrations import catalog
 from factbook.scheduling import runs
 from factbook.web import charts
@@ -99,7 +99,7 @@ class Facts(NamedTuple):
 async def of_entity(visit: PageContext, id_: int, ref: str, entity: dict[str, Any]) -> Facts:
     """Facts of the entity from every source but the catalog's own, which are its compliance."""
     known = await visit.state.registry.current()
-    matcher = await offloaded(Matcher, entity)  # the document may be large
+    matcher = await run_offloaded(Matcher, entity)  # the document may be large
     collected = sorted(
         (one for one in known.sources.values() if not catalog.is_catalog_source(one.id)),
         key=lambda one: (one.title.casefold(), one.id),

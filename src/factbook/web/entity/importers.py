@@ -10,13 +10,13 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple, Self
 
-from factbook.audit import trail
+from factbook.audit.trail import page_audit
 from factbook.auth.permissions import AUDIT_READ, CATALOG_READ, SET_WRITE, SOURCE_WRITE
 from factbook.catalog.store.stored_sets import Actor
 from factbook.clock import DAY
 from factbook.errors import ConflictError, FactbookError, InvalidItemsError, NotFoundError, no_such
 from factbook.http import audit
-from factbook.http.refusals import REFUSED
+from factbook.http.pipeline import REFUSED
 from factbook.http.requests import Reply
 from factbook.importers import importer_store, management, records, writer
 from factbook.importers.importer import ImporterKind
@@ -218,7 +218,7 @@ async def delete(visit: PageContext) -> Reply:
     """Delete an importer; its entities stay."""
     registry, id_ = visit.state.importers, visit.request.parameter("importer")
     await registry.latest()
-    write = visit.writing(audit.importer_entry(deleted=True))
+    write = visit.writing(audit.make_importer_entry(deleted=True))
     await management.delete_importer(registry, id_, actor=visit.person.ref, write=write)
     return visit.redirect(LIST, f"The importer {id_} was deleted. Its entities stay.")
 
@@ -234,7 +234,7 @@ async def _put(visit: PageContext, found: StoredImporter | None, form: ImporterF
             state.token_key,
             actor=visit.person.ref,
             now=visit.now,
-            write=visit.writing(audit.importer_entry()),
+            write=visit.writing(audit.make_importer_entry()),
         )
     except InvalidItemsError as error:
         placed = form.placed(error.problem_list)
@@ -329,7 +329,7 @@ async def listed(visit: PageContext) -> Reply:
 async def run(visit: PageContext) -> Reply:
     """Ask for a run of an importer."""
     asked = await visit.state.importers.one(visit.request.parameter("importer"))
-    write = visit.writing(audit.import_entry("import.run", asked.id))
+    write = visit.writing(audit.make_import_entry("import.run", asked.id))
     await write(partial(records.request_run, importer=asked.id, now=visit.now))
     return visit.redirect(_importer_path(asked.id), f"{asked.title} is imported now.")
 
@@ -402,7 +402,7 @@ async def discard(visit: PageContext) -> Reply:
 async def _refused_events(visit: PageContext, id_: str) -> RefusedEvents | None:
     """Events of the last day that were not signed with the importer's secret; None without any."""
     path, since = _EVENTS.format(formats.segment(id_)), visit.now - DAY
-    rows, more = await trail.page(
+    rows, more = await page_audit(
         visit.state.database, action=REFUSED, object=path, since=since, limit=_SHOWN
     )
     return RefusedEvents(path, len(rows), more, rows[0].at) if rows else None
@@ -416,7 +416,7 @@ def _check_seen(visit: PageContext, found: ImportPartRecord) -> None:
 
 def _target(visit: PageContext, found: ImportPartRecord, action: str) -> ImportTarget:
     state, name = visit.state, name_set(found.importer, found.part)
-    write = visit.writing(audit.import_entry(action, name))
+    write = visit.writing(audit.make_import_entry(action, name))
     return ImportTarget(state.database, state.rules, state.settings.revisions_kept, write)
 
 

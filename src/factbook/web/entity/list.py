@@ -24,8 +24,13 @@ from factbook.facts import store
 from factbook.facts.datasource import DataSource
 from factbook.facts.freshness import Latest, find_reason
 from factbook.facts.schema import NEVER_COLLECTED, Fact, reason_word
-from factbook.http import csv_lines
-from factbook.http.requests import Reply, offloaded
+from factbook.http.csv_lines import (
+    CONTENT_TYPE,
+    make_attachment_headers,
+    render_csv_line,
+    render_plain_cell,
+)
+from factbook.http.requests import Reply, run_offloaded
 from factbook.integrations import catalog
 from factbook.storage import Database
 from factbook.web.entity import catalog_query, entity_rows
@@ -133,7 +138,9 @@ async def column_values(
     has_bits, has_levels = any(one.bit for one in facts), len(facts) < len(columns)
     bits = await stored_entities.read_compliance(database, ids) if has_bits else {}
     levels = await level_store.read_levels_of(database, ids) if has_levels else {}
-    found: list[list[ColumnValue]] = await offloaded(_values, columns, rows, latest, bits, levels)
+    found: list[list[ColumnValue]] = await run_offloaded(
+        _values, columns, rows, latest, bits, levels
+    )
     return found
 
 
@@ -232,21 +239,21 @@ async def export(visit: PageContext) -> Reply:
     columns, _ = await chosen_columns(visit, asked.column, cards)
     return Reply(
         _lines(visit.state.database, asked, wanted, columns),
-        headers=csv_lines.attachment("catalog"),
-        content_type=csv_lines.CONTENT_TYPE,
+        headers=make_attachment_headers("catalog"),
+        content_type=CONTENT_TYPE,
     )
 
 
 async def _lines(
     database: Database, asked: CatalogQuery, wanted: Filter, columns: Sequence[CatalogColumn]
 ) -> AsyncIterator[bytes]:
-    yield csv_lines.line(
+    yield render_csv_line(
         [*entity_rows.EXPORTED, *(_BROKEN if asked.broken else ()), *_titles(columns)]
     ).encode()
     async for rows in browse.stream_browsed(database, wanted):
         values = await column_values(database, columns, rows)
         broken = await catalog_query.broken(database, asked, rows)
-        yield await offloaded(_portion, rows, columns, values, broken)
+        yield await run_offloaded(_portion, rows, columns, values, broken)
 
 
 def _portion(
@@ -256,7 +263,7 @@ def _portion(
     broken: Mapping[str, BrokenEntity] | None,
 ) -> bytes:
     lines = (
-        csv_lines.line(
+        render_csv_line(
             [*entity_rows.exported(row), *_of_broken(row, broken), *_cells(columns, found)]
         )
         for row, found in zip(rows, values, strict=True)
@@ -283,7 +290,7 @@ def _titles(columns: Sequence[CatalogColumn]) -> Iterator[str]:
 
 def _cells(columns: Sequence[CatalogColumn], found: Sequence[ColumnValue]) -> Iterator[object]:
     for column, one in zip(columns, found, strict=True):
-        yield csv_lines.plain_cell(one.value)
+        yield render_plain_cell(one.value)
         if isinstance(column.shows, FactOfSource):
             yield one.reason and reason_word(one.reason)
             yield None if one.value is None else ("true" if one.stale else "false")

@@ -17,7 +17,7 @@ from factbook.catalog.store.stored_entities import DisplayName, EntityDetail
 from factbook.datasources.custom import yaml_text
 from factbook.errors import InputError, UnsupportedError
 from factbook.facts import store
-from factbook.http.requests import Reply, offloaded
+from factbook.http.requests import Reply, run_offloaded
 from factbook.integrations import catalog
 from factbook.scheduling import runs
 from factbook.storage import Database
@@ -478,7 +478,7 @@ async def relation_groups(
     A few relations are all looked up; of many only the displayed ones, by the names that they were
     chosen by.
     """
-    chosen = await offloaded(_chosen, relations)
+    chosen = await run_offloaded(_chosen, relations)
     refs = sorted({each.target_ref for each in chosen})
     names = await stored_entities.read_display_names(database, refs)
     if len(chosen) < len(relations):
@@ -615,7 +615,7 @@ async def _find(visit: PageContext) -> EntityView | Reply:
     )
     if shown is None:
         return await _missing(visit, ref)
-    subject: EntityView = await offloaded(_decoded, shown)
+    subject: EntityView = await run_offloaded(_decoded, shown)
     return subject
 
 
@@ -648,10 +648,10 @@ async def relations(visit: PageContext, found: EntityView) -> Reply:
 
 async def raw(visit: PageContext, found: EntityView) -> Reply:
     """Page of an entity as JSON and as YAML, to copy."""
-    text: str = await offloaded(formats.json_text, found.entity)
+    text: str = await run_offloaded(formats.json_text, found.entity)
     forms = [("JSON", "json", text), ("YAML", "yaml", "")]
     if len(forms[0][2]) <= _RAW:
-        forms[1] = ("YAML", "yaml", await offloaded(yaml_text.write_yaml, found.entity))
+        forms[1] = ("YAML", "yaml", await run_offloaded(yaml_text.write_yaml, found.entity))
     return visit.page(
         "entity-raw.html",
         **frame(found, "Raw"),
@@ -662,7 +662,7 @@ async def raw(visit: PageContext, found: EntityView) -> Reply:
 
 async def as_json(visit: PageContext, found: EntityView) -> Reply:
     """Entity as a JSON file."""
-    text: str = await offloaded(formats.json_text, found.entity)
+    text: str = await run_offloaded(formats.json_text, found.entity)
     return _file(found, "json", text + "\n", b"application/json")
 
 
@@ -670,7 +670,7 @@ async def as_yaml(visit: PageContext, found: EntityView) -> Reply:
     """Entity as a YAML file; the largest come as JSON, which does not take seconds."""
     if len(found.shown.stored.render()) > _LARGEST_YAML:
         raise UnsupportedError("This entity is too large for YAML; take its JSON.")
-    text = await offloaded(yaml_text.write_yaml, found.entity)
+    text = await run_offloaded(yaml_text.write_yaml, found.entity)
     return _file(found, "yaml", text, b"application/yaml; charset=utf-8")
 
 

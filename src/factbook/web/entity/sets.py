@@ -15,7 +15,7 @@ from factbook.catalog.store.stored_entities import EntityRevision
 from factbook.catalog.store.stored_sets import Actor, OwnedSet, StoredSet
 from factbook.errors import ConflictError, InputError, NotFoundError, PreconditionFailedError
 from factbook.http import audit
-from factbook.http.requests import Reply, offloaded
+from factbook.http.requests import Reply, run_offloaded
 from factbook.storage import Database
 from factbook.web.entity import page
 from factbook.web.entity.page import EntityView
@@ -88,7 +88,7 @@ async def revision(visit: PageContext, status: int = 200, problem: str | None = 
     )
     path = f"{_path(found.id)}/revisions/{number}"
     asked = {name: text for name, text in (("change", wanted.kind), ("q", wanted.text)) if text}
-    differences = await offloaded(
+    differences = await run_offloaded(
         lambda: [(each, difference(each.before, each.after)) for each in page.items]
     )
     return visit.page(
@@ -128,7 +128,7 @@ async def restore(visit: PageContext) -> Reply:
             Guards(if_match=f'"{seen}"', take=takes, owned=owned),
             state.rules,
             kept=state.settings.revisions_kept,
-            write=visit.writing(audit.restored_entry(found.id, number)),
+            write=visit.writing(audit.make_restored_entry(found.id, number)),
         )
     except (ConflictError, PreconditionFailedError) as error:
         return await revision(visit, error.status, problem=error.message)
@@ -237,7 +237,7 @@ async def latest(database: Database, found: EntityView, most: int) -> list[Shown
     if found.shown.set is None:
         return []
     rows = await stored_entities.list_entity_revisions(database, found.shown.set, found.ref, most)
-    changes: list[ShownRevision] = await offloaded(_shown, found.shown.set, rows)
+    changes: list[ShownRevision] = await run_offloaded(_shown, found.shown.set, rows)
     return changes
 
 
@@ -245,7 +245,7 @@ async def show(visit: PageContext, found: EntityView) -> Reply:
     """Page of the history of an entity, with the difference that each revision made."""
     rows = await latest(visit.state.database, found, _ON_PAGE + 1)
     shown = rows[:_ON_PAGE]
-    differences: list[LineDiff] = await offloaded(_differences, shown)
+    differences: list[LineDiff] = await run_offloaded(_differences, shown)
     return visit.page(
         "entity-history.html",
         **page.frame(found, "History"),

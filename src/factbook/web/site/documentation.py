@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from markupsafe import Markup, escape
 
 from factbook.errors import NotFoundError
-from factbook.http.requests import Reply, offloaded
+from factbook.http.requests import Reply, run_offloaded
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.formats import external, segment
 from factbook.web.site.page_context import PageContext
@@ -186,7 +186,7 @@ async def page(visit: PageContext) -> Reply:
 
 
 async def _page(visit: PageContext, name: str) -> Reply:
-    found = await offloaded(document, name)
+    found = await run_offloaded(document, name)
     if found is None:
         raise NotFoundError("The documentation has no such page.")
     return visit.page("help.html", document=found, start=PATH, is_start=name == START)

@@ -25,9 +25,8 @@ from factbook.errors import (
     PreconditionFailedError,
     TooManyRequestsError,
 )
-from factbook.http import refusals
-from factbook.http.pipeline import Pipeline
-from factbook.http.requests import Reply, Request, client_address, offloaded
+from factbook.http.pipeline import REFUSED, Pipeline, record_refusal
+from factbook.http.requests import Reply, Request, get_client_address, run_offloaded
 from factbook.web.site import cookies, page_context
 from factbook.web.site.page_context import CSRF, PageContext, Site
 
@@ -104,7 +103,7 @@ class PageEndpoint(Pipeline[PageRoute, PageContext]):
         self._headers = {**_HEADERS, **(_OF_OTHERS if opened else {}), **_PRIVATE}
 
     def begun(self, request: Request) -> PageContext:
-        address = client_address(request.scope, self.state.proxies)
+        address = get_client_address(request.scope, self.state.proxies)
         return PageContext(self._site, request, address, None)
 
     def caller(self, visit: PageContext) -> Mapping[str, str]:
@@ -204,11 +203,11 @@ def _note_refusal(visit: PageContext, path: str, status: int) -> None:
 
 def _record(visit: PageContext, path: str, status: int) -> None:
     visit.recorded = True
-    refusals.record_refusal(
+    record_refusal(
         visit.state,
         actor=visit.session.ref if visit.session else "",
         address=visit.address,
-        action=refusals.REFUSED,
+        action=REFUSED,
         object=path,
         status=status,
         detail={"method": visit.request.method[:20], "error": _REFUSED[status]},
@@ -239,7 +238,7 @@ async def compressed(reply: Reply, request: Request) -> Reply:
     if is_kept:
         smaller = _kept(body)
     elif len(body) > _LARGE:
-        smaller = await offloaded(_quickly, body)
+        smaller = await run_offloaded(_quickly, body)
     else:
         smaller = _quickly(body)
     return reply._replace(body=smaller, headers={**headers, "content-encoding": "gzip"})

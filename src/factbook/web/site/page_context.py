@@ -12,8 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from factbook import __version__, invisible
 from factbook.asgi import ASGIApp
-from factbook.audit import trail
-from factbook.audit.trail import About, AuditEntry, Caller
+from factbook.audit.trail import About, AuditEntry, Caller, audit_writes
 from factbook.auth.oauth.clients import ClientDocuments, FetchDocument, GuardedDocumentFetch
 from factbook.auth.permissions import (
     AUDIT_READ,
@@ -30,10 +29,9 @@ from factbook.auth.sessions import Session
 from factbook.catalog.store import stored_entities
 from factbook.clock import MINUTE, SECOND
 from factbook.errors import InputError, NotAllowedError, UnsupportedMediaTypeError
-from factbook.http import urls
 from factbook.http.admission import RateLimit
 from factbook.http.context import State
-from factbook.http.requests import Reply, Request
+from factbook.http.requests import Reply, Request, get_own_address
 from factbook.storage import Write
 from factbook.web import charts
 from factbook.web.charts import kind_glyph, kind_shape
@@ -270,7 +268,7 @@ class PageContext:
     @property
     def server(self) -> str:
         """Address of this service, from the settings or else from the request."""
-        return urls.own_address(self.request, self.state.settings)
+        return get_own_address(self.request, self.state.settings)
 
     def may(self, *permissions: str) -> bool:
         """True if a person is signed in who has all of these permissions."""
@@ -291,7 +289,7 @@ class PageContext:
         """
         grant = "" if actor else self.person.grant
         caller = Caller(actor or self.person.ref, self.now, self.address, grant=grant)
-        return trail.writing(self.state.database, caller, about, status)
+        return audit_writes(self.state.database, caller, about, status)
 
     async def known(self, refs: Iterable[str]) -> frozenset[str]:
         """References among these that are entities; people often have none."""
