@@ -2,7 +2,7 @@
 
 import pytest
 
-from factbook.catalog import strict
+from factbook.catalog import validation
 from factbook.errors import InputError
 
 
@@ -16,7 +16,7 @@ from factbook.errors import InputError
     ],
 )
 def test_the_first_colon_ends_the_type(text: str, meant: tuple[str, str]) -> None:
-    assert strict.parse_location(text) == meant
+    assert validation.parse_location(text) == meant
 
 
 def test_what_no_location_can_be_is_refused(subtests: pytest.Subtests) -> None:
@@ -30,4 +30,4 @@ def test_what_no_location_can_be_is_refused(subtests: pytest.Subtests) -> None:
     ]
     for text, why in cases:
         with subtests.test(text=text), pytest.raises(InputError, match=why):
-            strict.parse_location(text)
+            validation.parse_location(text)

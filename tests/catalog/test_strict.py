@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from factbook.catalog import strict
-from factbook.catalog.strict import SCHEMAS
+from factbook.catalog import validation
+from factbook.catalog.validation import SCHEMAS
 
 SPECS: dict[tuple[str, str], dict[str, Any]] = {
     ("Component", ""): {"type": "x", "lifecycle": "x", "owner": "x"},
@@ -53,7 +53,7 @@ def entity(kind: str, type_: str = "", **spec: Any) -> dict[str, Any]:
 
 
 def paths(value: Any) -> list[str]:
-    return sorted(path for path, _ in strict.find_strict_problems(value))
+    return sorted(path for path, _ in validation.find_strict_problems(value))
 
 
 def test_every_known_kind_is_among_these() -> None:

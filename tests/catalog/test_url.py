@@ -2,7 +2,7 @@
 
 import pytest
 
-from factbook.catalog.url import is_absolute
+from factbook.catalog.validation import is_absolute_url
 
 
 def test_an_absolute_url_has_a_scheme_and_a_sound_host() -> None:
@@ -31,7 +31,7 @@ def test_an_absolute_url_has_a_scheme_and_a_sound_host() -> None:
         "https://a/" + "\u0301\u0316" * 500_000,
         "javascript:" + "\u0301" * 5_000,
     ]
-    assert [text for text in texts if not is_absolute(text)] == []
+    assert [text for text in texts if not is_absolute_url(text)] == []
 
 
 @pytest.mark.slow
@@ -73,4 +73,4 @@ def test_anything_else_is_none() -> None:
         "https://\u0717\u1e61/",
         "https://\ud800/",
     ]
-    assert [text for text in texts if is_absolute(text)] == []
+    assert [text for text in texts if is_absolute_url(text)] == []

@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from factbook.catalog import ref as refs
-from factbook.catalog import strict, url
+from factbook.catalog import validation
 from factbook.catalog.ref import EntityRef
 from factbook.errors import InputError
 from tests.contracts.entities import GONE, URLS, changed, entities, places_of, put
@@ -84,7 +84,7 @@ def npm() -> Iterator[CatalogModel]:
 
 def assert_same_verdict(npm: CatalogModel, entity: Any) -> bool:
     """Whether both say that it is valid."""
-    theirs, ours = npm.ask(entity=entity), list(strict.find_strict_problems(entity))
+    theirs, ours = npm.ask(entity=entity), list(validation.find_strict_problems(entity))
     assert (ours == []) == ("valid" in theirs), {"theirs": theirs, "ours": ours, "entity": entity}
     return not ours
 
@@ -167,7 +167,7 @@ def test_parts_have_the_same_canonical_form(
 def test_a_text_means_the_same_location_to_both(npm: CatalogModel, text: str) -> None:
     theirs = npm.ask(location=text)
     try:
-        ours = strict.parse_location(text)._asdict()
+        ours = validation.parse_location(text)._asdict()
     except InputError:
         ours = None
     assert ours == (None if "refused" in theirs else theirs)
@@ -176,4 +176,4 @@ def test_a_text_means_the_same_location_to_both(npm: CatalogModel, text: str) ->
 @settings(max_examples=2500 * SOAK, deadline=None)
 @given(URLS)
 def test_a_text_is_a_url_to_both_or_to_none(npm: CatalogModel, text: str) -> None:
-    assert url.is_absolute(text) == ("valid" in npm.ask(url=text))
+    assert validation.is_absolute_url(text) == ("valid" in npm.ask(url=text))

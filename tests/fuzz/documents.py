@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 
 from factbook.api.catalog import Projection
-from factbook.catalog import filters, kinds, ref, sets, strict, validation
+from factbook.catalog import filters, kinds, ref, sets, validation
+from factbook.catalog.filters import parse_predicate
 from factbook.catalog.sets import Annotator, PushRules
 from factbook.catalog.store import conditions
 from factbook.catalog.store.index_rows import Derived
@@ -57,7 +58,7 @@ def push(data: bytes) -> None:
 def entity(data: bytes) -> None:
     """Both sets of rules look at any JSON, and only at it."""
     found = json(data)
-    assert all(len(problem) == 2 for problem in strict.find_strict_problems(found))
+    assert all(len(problem) == 2 for problem in validation.find_strict_problems(found))
     validation.problems(found, strict_names=True)
     validation.deeper_than(found, 64)
     if isinstance(found, dict):
@@ -67,7 +68,7 @@ def entity(data: bytes) -> None:
 
 def predicate(data: bytes) -> None:
     """A predicate makes SQL with a parameter for each place."""
-    condition = tried(conditions.parse_predicate, json(data))
+    condition = tried(parse_predicate, json(data))
     if condition is not None:
         sql, values = condition.sql()
         assert sql.count("?") == len(values)
@@ -260,7 +261,7 @@ def _catalog() -> sqlite3.Connection:
 TARGETS = (
     Target("push", push, ("catalog.sets.decode_body",), share=60),
     Target("entity", entity, (), share=60),
-    Target("predicate", predicate, ("catalog.store.conditions.parse_predicate",), share=60),
+    Target("predicate", predicate, ("catalog.filters.parse_predicate",), share=60),
     Target("projection", projection, (), share=40),
     Target("entity-filter", filter_of_source, ("catalog.filters.parse_entity_filter",), share=40),
     Target(

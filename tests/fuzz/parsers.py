@@ -36,7 +36,7 @@ NO_PARSERS: Final[dict[str, str]] = {
     "auth.oauth.consents.decode_permissions": _ROWS,
     "auth.tokens.decode_narrowing": _ROWS,
     "catalog.store.stored_entities.decode_collectable": _ROWS,
-    "catalog.url.parse": "is called by is_absolute, which has a target",
+    "catalog.validation.parse_url": "is called by is_absolute_url, which has a target",
     "checks.rules.check_definition.parse_stored_check": _DOCUMENTS,
     "checks.definitions.definition_writes.read_check_document": "calls parse_check, a target",
     "checks.definitions.definition_writes.read_scorecard_document": "calls parse_scorecard",

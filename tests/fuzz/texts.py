@@ -3,8 +3,8 @@
 from urllib.parse import unquote
 
 from factbook.auth import tokens, users
-from factbook.catalog import ref, sets, strict, url
-from factbook.catalog.store import conditions
+from factbook.catalog import ref, sets, validation
+from factbook.catalog.filters import parse_filters
 from factbook.clock import DAY, iso, milliseconds
 from factbook.integrations import integration
 from factbook.scheduling import schedule
@@ -42,7 +42,7 @@ def _is_ambiguous(found: ref.EntityRef) -> bool:
 
 def condition(data: bytes) -> None:
     """A filter makes SQL with a parameter for each place."""
-    found = tried(conditions.parse_filters, text(data).split("\n"))
+    found = tried(parse_filters, text(data).split("\n"))
     if found is not None:
         sql, values = found.sql()
         assert sql.count("?") == len(values)
@@ -51,14 +51,14 @@ def condition(data: bytes) -> None:
 def place(data: bytes) -> None:
     """The location of an entity, and whether an address is whole."""
     given = text(data)
-    url.is_absolute(given)
+    validation.is_absolute_url(given)
     integration.parse_source_location(given)
     integration.find_location({"metadata": {"annotations": {integration.SOURCE_LOCATION: given}}})
-    found = tried(strict.parse_location, given)
+    found = tried(validation.parse_location, given)
     if found is not None:
-        assert tried(strict.parse_location, f"{found.type}:{found.target}") == found
+        assert tried(validation.parse_location, f"{found.type}:{found.target}") == found
     entity = {"metadata": {"links": [{"url": given}], "annotations": {given: given}}, "kind": given}
-    assert all(isinstance(message, str) for _, message in strict.find_strict_problems(entity))
+    assert all(isinstance(message, str) for _, message in validation.find_strict_problems(entity))
 
 
 def cron(data: bytes) -> None:
@@ -109,11 +109,11 @@ def secret(data: bytes) -> None:
 
 TARGETS = (
     Target("reference", reference, ("catalog.ref.parse_ref", "catalog.ref.split_ref"), share=80),
-    Target("filter", condition, ("catalog.store.conditions.parse_filters",), share=60),
+    Target("filter", condition, ("catalog.filters.parse_filters",), share=60),
     Target(
         "location",
         place,
-        ("catalog.strict.parse_location", "integrations.integration.parse_source_location"),
+        ("catalog.validation.parse_location", "integrations.integration.parse_source_location"),
         share=80,
     ),
     Target("cadence", cron, ("scheduling.schedule.parse_cadence",), share=60),

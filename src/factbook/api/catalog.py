@@ -30,19 +30,13 @@ from factbook.api.parameters import (
     TOTAL_ITEMS,
 )
 from factbook.catalog import ref as refs
+from factbook.catalog.filters import parse_filters, parse_predicate
 from factbook.catalog.piecewise import aside
 from factbook.catalog.ref import EntityRef
-from factbook.catalog.store import (
-    browse,
-    conditions,
-    entity_query,
-    facets,
-    stored_entities,
-    stored_sets,
-)
+from factbook.catalog.store import browse, entity_query, stored_entities, stored_sets
+from factbook.catalog.store.browse import Facet
 from factbook.catalog.store.conditions import EVERYTHING, AllOf, Condition, Contains
 from factbook.catalog.store.entity_query import Query, ResultPage, Selectivity, SortField
-from factbook.catalog.store.facets import Facet
 from factbook.catalog.store.stored_entities import StoredEntity
 from factbook.catalog.store.stored_sets import Actor
 from factbook.errors import InputError, NotFoundError, UnsupportedError
@@ -223,7 +217,7 @@ class Refs(msgspec.Struct, forbid_unknown_fields=True):
 async def get_entities(request: Request, state: HandlerContext) -> JsonReply[list[EntityParts]]:
     """Entities as a bare array; whole, or a page with a Link to the next."""
     projection = Projection.of(FIELDS.of(request))
-    query = Query(conditions.parse_filters(FILTER.of(request)), _parse_orders(ORDER.of(request)))
+    query = Query(parse_filters(FILTER.of(request)), _parse_orders(ORDER.of(request)))
     limit, offset, after = LIMIT.of(request), OFFSET.of(request), AFTER.of(request)
     if limit is None and offset is None and after is None:
         return JsonReply(_stream_all_entities(state, query, projection))
@@ -310,9 +304,9 @@ async def _render_entities_by_refs(
 ) -> JsonReply[EntitiesByRefs]:
     projection = Projection.of(asked.fields)
     wanted = [str(refs.parse_ref(text)) for text in asked.entity_refs]
-    condition = conditions.parse_filters(FILTER.of(request))
+    condition = parse_filters(FILTER.of(request))
     if asked.query is not UNSET:
-        condition = AllOf([condition, conditions.parse_predicate(asked.query)])
+        condition = AllOf([condition, parse_predicate(asked.query)])
     found = await stored_entities.read_entities_by_refs(state.database, wanted, condition)
     rendered = [
         projection.apply(stored.render()) if (stored := found.get(ref)) else b"null"
@@ -466,9 +460,9 @@ async def _answer_query(
 
 def _build_catalog_condition(question: QueryCursor) -> Condition:
     condition = (
-        conditions.parse_filters([] if question.filter is UNSET else question.filter)
+        parse_filters([] if question.filter is UNSET else question.filter)
         if question.query is UNSET
-        else conditions.parse_predicate(question.query)
+        else parse_predicate(question.query)
     )
     text = question.full_text_filter
     term = "" if text is UNSET else text.term.strip().lower()
@@ -530,15 +524,13 @@ class Facets(Struct, forbid_unknown_fields=True):
 
 async def get_facets(request: Request, state: HandlerContext) -> JsonReply[FacetValues]:
     """The values of some paths, with the number of entities that have each, by filter."""
-    return await _answer_facets(
-        state, FACET.of(request), conditions.parse_filters(FILTER.of(request))
-    )
+    return await _answer_facets(state, FACET.of(request), parse_filters(FILTER.of(request)))
 
 
 async def post_facets(request: Request, state: HandlerContext) -> JsonReply[FacetValues]:
     """The values of some paths, with the number of entities that have each, by predicate."""
     body: Facets = await request.json(Facets)
-    condition = EVERYTHING if body.query is UNSET else conditions.parse_predicate(body.query)
+    condition = EVERYTHING if body.query is UNSET else parse_predicate(body.query)
     return await _answer_facets(state, body.facets, condition)
 
 
@@ -547,7 +539,7 @@ async def _answer_facets(
 ) -> JsonReply[FacetValues]:
     found = {}
     for key in keys:
-        found[key] = await facets.count_facet(state.database, key, condition)
+        found[key] = await browse.count_facet(state.database, key, condition)
     return await aside(sum(map(len, found.values())), _render_facets, found)
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeGuard
 import msgspec
 
 from factbook.api.parameters import AnswerHeader
-from factbook.catalog import filters, strict, validation
+from factbook.catalog import filters, validation
 from factbook.errors import InputError
 from factbook.http.context import SourceContext
 from factbook.http.requests import Reply, Request, reply, run_offloaded
@@ -88,7 +88,7 @@ def _is_bad_target(target: str | Missing) -> TypeGuard[Missing]:
 
 def _list_entity_problems(asked: EntityToValidate) -> list[EntityProblem]:
     found = _list_location_problems(asked.location)
-    for path, message in islice(strict.find_strict_problems(asked.entity), _MOST_PROBLEMS):
+    for path, message in islice(validation.find_strict_problems(asked.entity), _MOST_PROBLEMS):
         whole = f"entity.{path}" if path else "entity"
         found.append(_build_problem(whole, f"{path or 'the entity'}: {message}"))
     return found
@@ -96,7 +96,7 @@ def _list_entity_problems(asked: EntityToValidate) -> list[EntityProblem]:
 
 def _list_location_problems(text: str) -> list[EntityProblem]:
     try:
-        type_ = strict.parse_location(text).type
+        type_ = validation.parse_location(text).type
     except InputError as error:
         message = error.message
     else:

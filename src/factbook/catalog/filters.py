@@ -8,13 +8,14 @@ Keys are dotted paths of the catalog's index; keys and values are compared case-
 """
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from factbook.catalog.ref import DEFAULT_NAMESPACE
 from factbook.catalog.store.conditions import (
+    EVERYTHING,
     EXISTS_VALUE,
     SQL,
     AllOf,
@@ -22,16 +23,26 @@ from factbook.catalog.store.conditions import (
     Condition,
     EntityRange,
     Has,
+    HasPrefix,
     Not,
+    Related,
     flatten_document,
     make_search_text,
 )
+from factbook.errors import InputError, meant
 
 EntityFilter = Sequence[Mapping[str, Any]]
 
 # SQLite takes expressions 1,000 deep, and PostgreSQL minutes to plan for as many conditions.
 MOST_CONDITIONS: Final = 100
 MOST_VALUES: Final = 1_000
+
+# More would exceed what SQLite nests in one expression.
+_MOST_FILTER_CONDITIONS = 500
+# What SQLite nests in one expression, and what anyone writes by hand.
+_MOST_PREDICATE_CONDITIONS = 500
+_DEEPEST = 30
+_OPERATORS = "$exists, $in, $hasPrefix or $contains"
 
 _OWNER_PATH: Final = "relations.ownedby"
 
@@ -190,3 +201,152 @@ def _is_condition_value(wanted: object) -> bool:
     if isinstance(wanted, list):
         return bool(wanted) and all(isinstance(one, str | int | float) for one in wanted)
     return isinstance(wanted, str | int | float)
+
+
+def parse_filters(filters: Iterable[str]) -> Condition:
+    """Parse all `filter` parameters into one condition; without any, it matches every entity.
+
+    Raises InputError for a condition without a key, and for too many conditions.
+    """
+    sets = [found for text in filters if (found := _parse_filter(text))]
+    if sum(map(len, sets)) > _MOST_FILTER_CONDITIONS:
+        raise InputError(f"A filter can have {_MOST_FILTER_CONDITIONS} conditions at most.")
+    if not sets:
+        return EVERYTHING
+    alternatives = [AllOf([Has(key, values) for key, values in one.items()]) for one in sets]
+    return alternatives[0] if len(alternatives) == 1 else AnyOf(alternatives)
+
+
+def _parse_filter(text: str) -> dict[str, list[str] | None]:
+    """The values of each key; None means that the key exists."""
+    found: dict[str, list[str] | None] = {}
+    for part in text.replace("\0", "").split(","):  # as the index leaves it out
+        if not part.strip():
+            continue
+        key, equals, value = (piece.strip() for piece in part.partition("="))
+        if not key:
+            raise InputError(f'The filter "{text}" has a condition without a key.')
+        key = key.lower()
+        values = found.setdefault(key, None)
+        if equals and values is None:
+            found[key] = [value.lower()]
+        elif equals and values is not None:
+            values.append(value.lower())
+    return found
+
+
+def parse_predicate(query: Any) -> Condition:
+    """Parse a predicate into a condition. Raises InputError naming the invalid part."""
+    return _PredicateParser().predicate(query, 0)
+
+
+def list_predicate_fields(query: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The paths of a valid predicate in lower case, with their values; not those below `$not`."""
+    waiting = [query]
+    while waiting:
+        for key, value in waiting.pop().items():
+            if key in ("$all", "$any"):
+                waiting += value
+            elif not key.startswith("$") and value != {"$exists": False}:
+                yield key.lower(), value
+
+
+class _PredicateParser:
+    def __init__(self) -> None:
+        self._count = 0
+
+    def predicate(self, query: Any, depth: int) -> Condition:
+        if not isinstance(query, dict):
+            raise InputError(
+                'A predicate is an object such as {"kind": "component"}, '
+                f"not {_quote_value(query)}."
+            )
+        if depth > _DEEPEST:
+            raise InputError(f"A predicate can be nested {_DEEPEST} deep at most.")
+        self._add(max(1, len(query)))
+        for operator, combine in (("$all", AllOf), ("$any", AnyOf)):
+            if operator in query:
+                parts = _sole_operand(query, operator)
+                if not isinstance(parts, list):
+                    raise InputError(f"{operator} takes a list of predicates.")
+                return combine([self.predicate(part, depth + 1) for part in parts])
+        if "$not" in query:
+            return Not(self.predicate(_sole_operand(query, "$not"), depth + 1))
+        fields = [self._field(key, value) for key, value in query.items()]
+        return AllOf(fields) if fields else EVERYTHING
+
+    def _add(self, count: int) -> None:
+        self._count += count
+        if self._count > _MOST_PREDICATE_CONDITIONS:
+            raise InputError(
+                f"A predicate can have {_MOST_PREDICATE_CONDITIONS} conditions at most."
+            )
+
+    def _field(self, key: str, value: Any) -> Condition:
+        if key.startswith("$"):
+            near = meant(key, ("$all", "$any", "$not"))
+            raise InputError(f'"{key}" is no operator here{near}: use $all, $any, $not or a path.')
+        path = key.lower().replace("\0", "")
+        if _is_primitive(value):
+            return Has(path, [make_search_text(value)])
+        match value:
+            case {"$exists": bool(wanted), **others} if not others:
+                return Has(path) if wanted else Not(Has(path))
+            case {"$in": list(values), **others} if not others and all(map(_is_primitive, values)):
+                self._add(len(values))
+                return Has(path, [make_search_text(one) for one in values])
+            case {"$hasPrefix": str(prefix), **others} if not others:
+                return HasPrefix(path, make_search_text(prefix))
+            case {"$contains": dict(wanted), **others} if not others and path == "relations":
+                return self._relation(wanted)
+            case {"$contains": wanted, **others} if not others and _is_primitive(wanted):
+                return Has(path, [make_search_text(wanted)])
+        raise InputError(
+            f'The value of "{key}" has to be a string, number or boolean, or one of {_OPERATORS}; '
+            f"not {_quote_value(value)}{_near_operator(value)}."
+        )
+
+    def _relation(self, wanted: dict[str, Any]) -> Condition:
+        """Match a relation by type, target or both; each is a string or `$in` of strings."""
+        if not wanted or wanted.keys() - {"type", "targetRef"}:
+            raise InputError("$contains of relations takes an object with type, targetRef or both.")
+        types, targets = (
+            _relation_values(wanted[name]) if name in wanted else None
+            for name in ("type", "targetRef")
+        )
+        self._add(len(types or ()) + len(targets or ()))
+        return Related(types, targets)
+
+
+def _relation_values(value: Any) -> list[str]:
+    match value:
+        case str():
+            return [make_search_text(value)]
+        case {"$in": list(values), **others} if not others and all(
+            isinstance(one, str) for one in values
+        ):
+            return [make_search_text(one) for one in values]
+    raise InputError(
+        f'type and targetRef are a string or {{"$in": [...]}}, not {_quote_value(value)}.'
+    )
+
+
+def _near_operator(value: Any) -> str:
+    """The operators that are like the first one of a value."""
+    key = next(iter(value), None) if isinstance(value, dict) else None
+    return meant(key, ("$exists", "$in", "$hasPrefix", "$contains"))
+
+
+def _sole_operand(query: dict[str, Any], operator: str) -> Any:
+    if len(query) > 1:
+        raise InputError(f"{operator} has to be the only key of its object.")
+    return query[operator]
+
+
+def _is_primitive(value: Any) -> bool:
+    return isinstance(value, str | int | float)
+
+
+def _quote_value(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:80]}…"

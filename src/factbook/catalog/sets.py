@@ -16,15 +16,13 @@ from msgspec import Struct
 from factbook import json_parts
 from factbook.catalog import kinds, people_trust, validation
 from factbook.catalog.ref import DEFAULT_NAMESPACE, EntityRef
-from factbook.catalog.validation import Problem
+from factbook.catalog.validation import MANAGED_BY_LOCATION, MANAGED_BY_ORIGIN_LOCATION, Problem
 from factbook.errors import InputError, InvalidItemsError, PayloadTooLargeError, in_words, problem
 from factbook.schemas.catalog import Notice
 from factbook.settings import Settings
 
 Entity = dict[str, Any]
 
-MANAGED_BY_LOCATION = "backstage.io/managed-by-location"
-MANAGED_BY_ORIGIN_LOCATION = "backstage.io/managed-by-origin-location"
 
 # Of a set, where the settings say nothing else.
 MOST_ITEMS: Final = 100_000

@@ -7,16 +7,77 @@ cloud accounts are called `Master Account`.
 A validator takes the path of a value and the value. Those of plain values return the problems, as
 every value of every pushed entity goes through one: a generator takes longer to begin than they
 take. Advice is about parts that are stored and have no effect.
+
+The catalog API's own validation is stricter than the rules of a push. It is written with Ada, the
+URL parser of Node.js, which reads URLs as browsers do (https://url.spec.whatwg.org).
 """
 
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
+
+import can_ada
 
 from factbook import invisible
 from factbook.catalog import kinds
+from factbook.catalog import ref as refs
+from factbook.catalog.kinds import (
+    API_VERSIONS,
+    KINDS,
+    OPTIONAL,
+    RELATIONS,
+    REQUIRED,
+    TEMPLATE_API_VERSION,
+)
+from factbook.errors import InputError
+
+# Browsers ignore these, at both ends and anywhere.
+_CONTROLS_AND_SPACE = "".join(map(chr, range(0x21)))
+_IGNORED_IN_URLS = str.maketrans("", "", "\t\n\r")
+# The schemes whose hosts are names.
+_HOST = re.compile(
+    r"(?:(?:https?|wss?|ftp):[/\\]*(?:[^/\\?#]*@)?|file:[/\\]{2})([^/\\?#]*)", re.IGNORECASE
+)
+# Characters of a host that is not plain: marks in one take time by the square of their number.
+_LONGEST_HOST = 2_000
+
+
+def is_absolute_url(text: str) -> bool:
+    """Return true if the text is an absolute URL."""
+    return parse_url(text) is not None
+
+
+def find_url_host(text: str) -> str:
+    """The host, with its port, that a browser opens for this URL; "" if there is none."""
+    parsed = parse_url(text)
+    return "" if parsed is None else parsed.host
+
+
+def parse_url(text: str) -> can_ada.URL | None:
+    r"""The URL as a browser reads it, or None if the text isn't an absolute URL.
+
+    Whatever decides about a foreign URL and whatever shows its host must use this parser. Others
+    read `https://a.example\@b.example/` as an address on b.example; browsers open a.example.
+    """
+    text = text.strip(_CONTROLS_AND_SPACE).translate(_IGNORED_IN_URLS)
+    host = _HOST.match(text)
+    if host and len(host[1]) > _LONGEST_HOST and not _is_plain(host[1]):
+        return None
+    try:
+        return can_ada.parse(text)
+    except (TypeError, ValueError):  # a TypeError for half of a surrogate pair
+        return None
+
+
+def _is_plain(host: str) -> bool:
+    """Return true if the host is compared as it is written."""
+    return host.isascii() and "%" not in host and "xn--" not in host.lower()
+
+
+MANAGED_BY_LOCATION = "backstage.io/managed-by-location"
+MANAGED_BY_ORIGIN_LOCATION = "backstage.io/managed-by-origin-location"
 
 Problem = tuple[str, str]  # where (a path below the entity) and what
 Validator = Callable[[str, Any], Iterable[Problem]]
@@ -519,3 +580,278 @@ def valid_subdomain(text: str) -> bool:
 def valid_tag(text: str) -> bool:
     """Return true for a strict tag: 1-63 of a-z, 0-9, `:`, `+`, `#` and single inner hyphens."""
     return len(text) <= 63 and _TAG.fullmatch(text) is not None
+
+
+_CHECKS: dict[type, Validator] = {str: text, list: array(text), dict: record()}
+
+_PROFILE = record(None, dict.fromkeys(("displayName", "email", "picture"), text))
+_PERMISSIONS = {"backstage:permissions": record(None, {"tags": array(string)})}
+_PERMITTED = record(None, _PERMISSIONS)
+_DECORATORS = array(record(None, {"id": string, "input": record()}))
+_BUTTONS = dict.fromkeys(("backButtonText", "createButtonText", "reviewButtonText"), string)
+_STEP = record(
+    {"action": string},
+    {"id": string, "name": string, "input": record(), "if": string_or_boolean} | _PERMISSIONS,
+)
+_SHOWN = {"if": string_or_boolean, "title": text, "icon": text}
+_OUTPUT = record(
+    None,
+    {
+        "links": array(record(None, _SHOWN | {"url": text, "entityRef": text})),
+        "text": array(record(None, _SHOWN | {"content": string})),
+    },
+    others=string,
+)
+_RELATED: dict[str, dict[str, str | None]] = {
+    kind: {field.name: field.target_kind for field in fields} for kind, fields in RELATIONS.items()
+} | {"template": {"owner": "group"}, "airesource": {"owner": "group", "system": "system"}}
+
+_STRICT_TEXTS = array(text)
+_REMOTE = record({"type": text, "url": text})
+_SKILL = dict.fromkeys(("disciplines", "categories", "agents", "dependsOn"), _STRICT_TEXTS) | {
+    "allowedTools": text,
+    "license": text,
+    "compatibility": form(bool, "has to be a string of 1-500 characters", most=500),
+}
+
+_FORM = "is not of the form <type>:<target>, as url:https://host/path"
+_IGNORED_IN_SCHEMES = str.maketrans("", "", "\t\n\r")
+
+_NAME = "1-63 letters, digits and inner hyphens, underscores and dots"
+_LONGEST_PREFIXED = 253 + 1 + 63
+_LABEL = form(lambda value: not value or valid_object_name(value), f"has to be empty or {_NAME}")
+_LINK = record(
+    {"url": form(is_absolute_url, "has to be a URL with a scheme, e.g. https://example.com")},
+    {"title": visible, "icon": visible, "type": text},
+)
+
+
+class Schema(NamedTuple):
+    """The strict form of a kind: its API versions, its spec and the fields that hold references."""
+
+    api_versions: tuple[str, ...]
+    spec: Validator
+    references: Mapping[str, str | None]  # field → the kind of a reference that has none
+
+
+def strict_schema(kind: str, spec: object) -> Schema | None:
+    """The strict form of a kind, matched case-sensitively; `type` of the spec may vary it."""
+    type_ = spec.get("type") if isinstance(spec, dict) else None
+    sub_type = SCHEMAS.get((kind, type_)) if isinstance(type_, str) else None
+    return sub_type or SCHEMAS.get((kind, ""))
+
+
+def _optional_checks(fields: Mapping[str, type]) -> dict[str, Validator]:
+    return {field: _CHECKS[type_] for field, type_ in fields.items()}
+
+
+def _parameter_problems(path: str, value: Any) -> Iterator[Problem]:
+    """Check the input of a template: one form, or a list of pages."""
+    yield from (array(_PERMITTED) if isinstance(value, list) else _PERMITTED)(path, value)
+
+
+# What the strict form of a field asks beside its type.
+_REFINED: dict[str, dict[str, Validator]] = {
+    "resource": {"dependencyOf": anything},
+    "group": {"profile": _PROFILE},
+    "user": {"profile": _PROFILE},
+    "location": {"presence": word("required", "optional")},
+    "template": {
+        "steps": array(_STEP),
+        "lifecycle": text,
+        "parameters": _parameter_problems,
+        "secrets": record(None, {"schema": record()}),
+        "presentation": record(None, {"buttonLabels": record(None, _BUTTONS)}),
+        "EXPERIMENTAL_recovery": record(None, {"EXPERIMENTAL_strategy": string}),
+        "formDecorators": _DECORATORS,
+        "EXPERIMENTAL_formDecorators": _DECORATORS,
+        "output": _OUTPUT,
+    },
+}
+
+
+def _strict_spec(kind: str, *api_versions: str) -> Schema:
+    kind = kind.lower()
+    required, optional = _optional_checks(REQUIRED[kind]), _optional_checks(OPTIONAL[kind])
+    refined = _REFINED.get(kind, {})
+    for field in required.keys() & refined.keys():
+        required[field] = refined[field]
+    spec = record(required, {**optional, **refined, **required})
+    return Schema(api_versions, spec, _RELATED.get(kind, {}))
+
+
+def _sub_type_schema(
+    base: Schema,
+    required: Mapping[str, Validator],
+    optional: Mapping[str, Validator] | None = None,
+    references: Mapping[str, str | None] | None = None,
+) -> Schema:
+    common = _optional_checks({"type": str, "lifecycle": str, "owner": str})
+    spec = record({**common, **required}, {"system": text, **(optional or {})})
+    return base._replace(spec=spec, references={**base.references, **(references or {})})
+
+
+_API = _strict_spec("API", *API_VERSIONS)
+
+
+_AI = _strict_spec("AiResource", API_VERSIONS[0])
+
+
+# By kind, and by the type in the spec where that has a form of its own.
+SCHEMAS: dict[tuple[str, str], Schema] = {
+    **{(kind, ""): _strict_spec(kind, *API_VERSIONS) for kind in KINDS},
+    ("API", "mcp-server"): _sub_type_schema(_API, {"remotes": array(_REMOTE, least=1)}),
+    ("Template", ""): _strict_spec("Template", TEMPLATE_API_VERSION),
+    ("AiResource", ""): _AI,
+    ("AiResource", "skill"): _sub_type_schema(_AI, {}, _SKILL, {"dependsOn": "airesource"}),
+    ("AiResource", "rule"): _sub_type_schema(
+        _AI, {"category": text, "rationale": text}, {"disciplines": _STRICT_TEXTS}
+    ),
+    ("AiResource", "plugin"): _sub_type_schema(
+        _AI, {"skills": _STRICT_TEXTS}, {"version": text}, {"skills": "airesource"}
+    ),
+    ("AiResource", "marketplace"): _sub_type_schema(
+        _AI, {"plugins": _STRICT_TEXTS}, {"version": text}, {"plugins": "airesource"}
+    ),
+}
+
+
+class LocationRef(NamedTuple):
+    """The origin of an entity: a type such as `url`, and a target of that type."""
+
+    type: str
+    target: str
+
+
+def parse_location(text: str) -> LocationRef:
+    """Parse a location; the first colon ends the type.
+
+    Raises InputError for an empty part, for an address that lacks its type, and for a target that a
+    browser would run as a script.
+    """
+    before, _, after = text.partition(":")
+    location = LocationRef(before.strip(BLANKS), after.strip(BLANKS))
+    if not (location.type and location.target):
+        raise InputError(f"{_quote_location(text)} {_FORM}")
+    if location.type in ("http", "https"):
+        raise InputError(f"{_quote_location(text)} lacks its type: write url:{text[:100]}")
+    scheme = location.target.lstrip(_CONTROLS_AND_SPACE).translate(_IGNORED_IN_SCHEMES)
+    if scheme[:11].lower() == "javascript:":
+        raise InputError(f"{_quote_location(text)} has a script as its target")
+    return location
+
+
+def _quote_location(text: str) -> str:
+    return f'the location "{text[:100]}"'
+
+
+def find_strict_problems(entity: Any) -> Iterator[Problem]:
+    """Yield every reason why the entity is invalid, as (path, message)."""
+    if isinstance(entity, dict) and (what := _missing_form(entity)):
+        yield "", what
+        return
+    yield from _ENTITY("", entity)
+    if not isinstance(entity, dict):
+        return
+    yield from _location_problems(entity.get("metadata"))
+    kind, api_version = entity.get("kind"), entity.get("apiVersion")
+    if isinstance(kind, str) and isinstance(api_version, str):
+        yield from _kind_problems(kind, api_version, entity)
+
+
+def _missing_form(entity: dict[str, Any]) -> str | None:
+    """A message for a document that is not an entity at all, replacing all other checks."""
+    return MANIFEST if is_manifest(entity) else taken_for(entity)
+
+
+def _kind_problems(kind: str, api_version: str, entity: dict[str, Any]) -> Iterator[Problem]:
+    spec = entity.get("spec")
+    schema = strict_schema(kind, spec)
+    if schema is None:
+        near = nearest_kind(kind)
+        meant = f"; {near} is meant?" if near else ""
+        yield (
+            "kind",
+            f'"{kind[:63]}" is not a known kind (kinds are matched in their own case){meant}',
+        )
+    elif api_version not in schema.api_versions:
+        known = " or ".join(schema.api_versions)
+        yield "apiVersion", f"the kind {kind} is known in {known} only"
+    elif "spec" not in entity:
+        yield "spec", "is required for this kind"
+    elif isinstance(spec, dict):
+        yield from schema.spec("spec", spec)
+        for field, default in schema.references.items():
+            yield from _reference_problems(f"spec.{field}", spec.get(field), default)
+
+
+def _reference_problems(path: str, value: Any, default: str | None) -> Iterator[Problem]:
+    items = value if isinstance(value, list) else [value]
+    for position, item in enumerate(items):
+        if isinstance(item, str) and item:
+            below = f"{path}[{position}]" if items is value else path
+            try:
+                kind, _, _ = refs.split_ref(item)
+            except InputError as error:
+                yield below, error.message
+            else:
+                if kind is None and default is None:
+                    yield below, f'"{item}" lacks a kind: write kind:namespace/name'
+
+
+def _location_problems(metadata: Any) -> Iterator[Problem]:
+    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
+    if isinstance(annotations, dict):
+        for key in (MANAGED_BY_LOCATION, MANAGED_BY_ORIGIN_LOCATION):
+            if isinstance(annotations.get(key), str):
+                try:
+                    parse_location(annotations[key])
+                except InputError as error:
+                    yield f"metadata.annotations.{key}", error.message
+
+
+def _valid_key(key: str) -> bool:
+    prefix, slash, name = key.rpartition("/")
+    return valid_object_name(name) and (not slash or valid_subdomain(prefix))
+
+
+_KEY = form(_valid_key, f"the key has to be [prefix/]name, the name {_NAME}")
+
+
+_STRICT_METADATA = record(
+    {"name": form(valid_object_name, f"has to be {_NAME}")},
+    {
+        "namespace": form(valid_namespace, "has to be 1-63 of a-z, 0-9 and inner hyphens", most=63),
+        "uid": text,
+        "etag": text,
+        "title": text,
+        "description": string,
+        "labels": mapping(_KEY, _LABEL),
+        "annotations": mapping(_KEY, string),
+        "tags": array(form(valid_tag, "has to be 1-63 of a-z, 0-9, :, +, # and inner hyphens")),
+        "links": array(_LINK),
+    },
+)
+
+
+def _foreign_problems(path: str, value: Any) -> Iterator[Problem]:
+    yield path, unknown_field(path)
+
+
+_ENTITY = record(
+    {
+        "apiVersion": form(
+            valid_api_version,
+            "has to be of the form [prefix/]version, e.g. backstage.io/v1alpha1",
+            most=_LONGEST_PREFIXED,
+        ),
+        "kind": form(
+            valid_kind,
+            "has to be 1-63 letters and digits, beginning with a letter",
+            most=63,
+        ),
+        "metadata": _STRICT_METADATA,
+    },
+    {"spec": record()},
+    others=_foreign_problems,
+)

@@ -19,8 +19,9 @@ from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar, cast
 import msgspec
 
 from factbook.catalog import filters
-from factbook.catalog.store import facets, related_entities
+from factbook.catalog.store import related_entities
 from factbook.catalog.store.conditions import SQL
+from factbook.catalog.store.entity_query import count_by_kind
 from factbook.catalog.store.related_entities import CatalogPart
 from factbook.catalog.store.stored_entities import COMPLIANCE
 from factbook.clock import DAY, MINUTE, Clock
@@ -921,7 +922,7 @@ async def keep_answer(
             return asked.answer
         at = clock()
         found = KeptAnswer(await count(), at)
-        size = sum((await facets.count_by_kind(database)).values())
+        size = sum((await count_by_kind(database)).values())
         asked.answer = found if size >= kept.large else None
         return found
 

@@ -10,7 +10,7 @@ import msgspec
 
 from factbook.catalog import kinds, ref
 from factbook.catalog.ref import DEFAULT_NAMESPACE, EntityRef
-from factbook.catalog.sets import MANAGED_BY_LOCATION, MANAGED_BY_ORIGIN_LOCATION
+from factbook.catalog.validation import MANAGED_BY_LOCATION, MANAGED_BY_ORIGIN_LOCATION
 from factbook.errors import InputError
 from factbook.importers.importer import Access, ImporterKind, ImporterOptions, ReadingContext, Show
 from factbook.importers.snapshot import ImportedItem, ReadingProblem, Snapshot, SnapshotPart

@@ -18,7 +18,7 @@ from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
 from factbook import __version__
-from factbook.catalog.store import facets
+from factbook.catalog.store import browse
 from factbook.clock import SECOND
 from factbook.datasources.registry import Registry
 from factbook.errors import UnavailableError
@@ -72,7 +72,7 @@ def _to_seconds(milliseconds: int | None) -> float | None:
 
 async def collect_stored_metrics(database: Database, now: int) -> list[Metric]:
     """Metrics of the amount of stored data and pending work; raises UnavailableError."""
-    size = await facets.read_catalog_size(database)
+    size = await browse.read_catalog_size(database)
     version = await fetch_schema_version(database)
     return [
         _build_gauge("factbook_schema_version", "Number of the newest migration.", version),

@@ -13,10 +13,10 @@ from typing import Annotated, Any, Final, NamedTuple, get_args
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from factbook.catalog.store import stored_entities, summaries
+from factbook.catalog.store import related_entities, stored_entities
 from factbook.catalog.store.browse import Among
 from factbook.catalog.store.conditions import Condition, EntityRange
-from factbook.catalog.store.summaries import Group
+from factbook.catalog.store.related_entities import Group
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.state import PASS, UNKNOWN
 from factbook.clock import iso
@@ -296,7 +296,9 @@ class _Choosing:
         for start in range(0, len(self._ids), _ENTITIES_AT_ONCE):
             some = self._ids[start : start + _ENTITIES_AT_ONCE]
             database = self._context.database
-            found.update(await summaries.groups(database, Among(some), group, len(some)))
+            found.update(
+                await related_entities.count_by_group(database, Among(some), group, len(some))
+            )
         return list(found.items())
 
 

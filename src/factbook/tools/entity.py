@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from factbook.catalog.kinds import RELATIONS
-from factbook.catalog.store import summaries
+from factbook.catalog.store import related_entities
 from factbook.checks import scorecard_figures
 from factbook.checks import state as states
 from factbook.checks.definitions import scorecard
@@ -234,7 +234,7 @@ _decode_relations = msgspec.json.Decoder(list[RelationAnswer]).decode
 async def run_entity(arguments: EntityArguments, context: Context) -> str:
     """The entity as people need it to be told."""
     ref = arguments.ref()
-    found = await summaries.found(context.database, ref)
+    found = await related_entities.find_with_owner(context.database, ref)
     if found is None:
         raise await build_unknown_entity_error(context.database, ref)
     stored = found.stored

@@ -7,11 +7,10 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from factbook.catalog.store import entity_query, related_entities, summaries
+from factbook.catalog.store import entity_query, related_entities
 from factbook.catalog.store.browse import Among
 from factbook.catalog.store.conditions import Condition
-from factbook.catalog.store.related_entities import ReferenceField
-from factbook.catalog.store.summaries import Group, Summary
+from factbook.catalog.store.related_entities import Group, ReferenceField, Summary
 from factbook.errors import ToolError
 from factbook.tools import selection
 from factbook.tools.selection import Search
@@ -176,12 +175,14 @@ async def _answer_from_catalog(
     if arguments.group_by is not UNSET:
         total = await entity_query.count_exactly(database, part)
         return _render_groups(
-            await summaries.groups(database, part, arguments.group_by, total), total
+            await related_entities.count_by_group(database, part, arguments.group_by, total), total
         )
     after = "" if arguments.cursor is UNSET else decode_ref_cursor(arguments.cursor)
     if arguments.limit == 0:
         return _render_entity_total(await entity_query.count_bounded(database, part))
-    page, total = await summaries.page_and_total(database, part, arguments.limit, after or None)
+    page, total = await related_entities.page_summaries_and_total(
+        database, part, arguments.limit, after or None
+    )
     shown: dict[str, Any] = {
         "entities": [_render_match_row(one, {}) for one in page.items],
         **_render_entity_total(total),
@@ -221,7 +222,7 @@ async def _answer_matching(
         return numbers
     kept = found.first[:limit]
     values = {one.ref: one.values for one in kept}
-    rows = await summaries.of_ids(context.database, [one.id for one in kept])
+    rows = await related_entities.list_summaries(context.database, [one.id for one in kept])
     entities = [_render_match_row(one, values[one.ref]) for one in rows]
     shown: dict[str, Any] = {"entities": entities, **numbers}
     if len(found.first) > limit:
@@ -233,7 +234,9 @@ async def _count_groups(by: Group, ids: Sequence[int], context: Context) -> dict
     counted = Counter[str | None]()
     for start in range(0, len(ids), _AT_ONCE):
         some = ids[start : start + _AT_ONCE]
-        counted.update(await summaries.groups(context.database, Among(some), by, len(some)))
+        counted.update(
+            await related_entities.count_by_group(context.database, Among(some), by, len(some))
+        )
     return counted
 
 

@@ -16,20 +16,17 @@ import msgspec
 
 from factbook.catalog import kinds
 from factbook.catalog import ref as refs
-from factbook.catalog.filters import EntityFilter, make_filter_condition
-from factbook.catalog.kinds import RELATIONS
-from factbook.catalog.store import (
-    browse,
-    conditions,
-    entity_query,
-    facets,
-    related_entities,
-    stored_entities,
-    summaries,
+from factbook.catalog.filters import (
+    EntityFilter,
+    list_predicate_fields,
+    make_filter_condition,
+    parse_predicate,
 )
+from factbook.catalog.kinds import RELATIONS
+from factbook.catalog.store import browse, entity_query, related_entities, stored_entities
 from factbook.catalog.store.conditions import AllOf, Condition, Contains, Has, Related
-from factbook.catalog.store.related_entities import Dangling
-from factbook.catalog.store.summaries import FilterCandidate
+from factbook.catalog.store.entity_query import count_by_kind
+from factbook.catalog.store.related_entities import Dangling, FilterCandidate
 from factbook.checks.definitions import definition_writes
 from factbook.checks.definitions.definition_writes import CheckContext
 from factbook.checks.results import entity_evaluation, result_queries, state_store
@@ -135,7 +132,7 @@ async def refuse_unknown_values(database: Database, given: Mapping[str, Any]) ->
         if name in given:
             await _refuse_unknown_value(database, name, key, given[name])
     if "query" in given:
-        for path, value in conditions.list_predicate_fields(given["query"]):
+        for path, value in list_predicate_fields(given["query"]):
             await refuse_unknown_path(database, path)
             values = value.get("$in", ()) if isinstance(value, dict) else [value]
             if len(values) == 1 and isinstance(values[0], str) and path in _BY_PATH:
@@ -143,7 +140,7 @@ async def refuse_unknown_values(database: Database, given: Mapping[str, Any]) ->
     if "label" not in given:
         return
     label, equals, value = given["label"].strip().lower().partition("=")
-    names = await facets.list_label_choices(database, _COMPARED)
+    names = await browse.list_label_choices(database, _COMPARED)
     if label.strip() not in names:
         raise _build_unknown_value_error("label", label.strip(), names)
     if equals:
@@ -155,8 +152,8 @@ async def refuse_unknown_path(database: Database, path: str) -> None:
     """Raise ToolError if no entity has a field at a path, or below it."""
     if path in _UNLISTED or path.startswith("relations"):
         return
-    if not await facets.list_key_choices(database, path, 1):
-        known = await facets.list_key_choices(database, "", _COMPARED)
+    if not await browse.list_key_choices(database, path, 1):
+        known = await browse.list_key_choices(database, "", _COMPARED)
         raise _build_unknown_value_error("field", path, known)
 
 
@@ -165,12 +162,12 @@ async def _refuse_unknown_value(database: Database, name: str, key: str, given: 
     if key == "kind" and value in map(str.lower, kinds.KINDS):
         return
     if key == "metadata.namespace":
-        found = await facets.list_namespace_choices(database, _COMPARED)
+        found = await browse.list_namespace_choices(database, _COMPARED)
         values = [choice.value for choice in found]
     else:
-        if value in await facets.list_value_choices(database, key, value, 1):
+        if value in await browse.list_value_choices(database, key, value, 1):
             return
-        values = await facets.list_value_choices(database, key, "", _COMPARED)
+        values = await browse.list_value_choices(database, key, "", _COMPARED)
     if value not in values:
         raise _build_unknown_value_error(name, value, values)
 
@@ -210,11 +207,11 @@ async def find_owners_named(database: Database, text: str) -> list[str]:
     if person != ref and await _has_relation_target(database, "ownedBy", person):
         return [person]
     name = ref.rpartition("/")[2]
-    close = await facets.find_owner_choices(database, name, _MOST_SUGGESTED)
+    close = await browse.find_owner_choices(database, name, _MOST_SUGGESTED)
     close = close or await stored_entities.find_similar_refs(
         database, ref.partition(":")[0], name, _MOST_SUGGESTED
     )
-    there = [one.value for one in await facets.list_owner_choices(database, _COMPARED)]
+    there = [one.value for one in await browse.list_owner_choices(database, _COMPARED)]
     known = suggestion(name, there, close) or " No entity has an owner."
     raise ToolError(f"No entity is owned by {ref}, which is not in the catalog.{known}")
 
@@ -222,7 +219,7 @@ async def find_owners_named(database: Database, text: str) -> list[str]:
 async def _build_ownership_condition(database: Database, ownership: str) -> Condition:
     if ownership == "none":
         return browse.LacksOwner()
-    missing = await facets.find_missing_owners(database, _MOST_UNKNOWN)
+    missing = await browse.find_missing_owners(database, _MOST_UNKNOWN)
     return await entity_query.build_related_condition(database, "ownedBy", missing)
 
 
@@ -231,17 +228,17 @@ async def _find_system_ref(database: Database, text: str) -> str:
     if await _has_relation_target(database, "partOf", ref):
         return ref
     name = ref.rpartition("/")[2]
-    close = await facets.find_system_choices(database, name, _MOST_SUGGESTED)
+    close = await browse.find_system_choices(database, name, _MOST_SUGGESTED)
     close = close or await stored_entities.find_similar_refs(
         database, "system", name, _MOST_SUGGESTED
     )
-    there = await facets.find_system_choices(database, "", _COMPARED)
+    there = await browse.find_system_choices(database, "", _COMPARED)
     known = suggestion(name, there, close) or " There are none."
     raise ToolError(f"There is no system {ref}.{known}")
 
 
 async def _has_relation_target(database: Database, type_: str, ref: str) -> bool:
-    if await facets.is_relation_target(database, type_, ref):
+    if await browse.is_relation_target(database, type_, ref):
         return True
     return await stored_entities.list_complying(database, ref, owners=False) is not None
 
@@ -256,7 +253,7 @@ def _build_label_condition(text: str) -> Condition:
 
 def _build_query_condition(query: object) -> Condition:
     try:
-        return conditions.parse_predicate(query)
+        return parse_predicate(query)
     except InputError as error:
         raise ToolError(f"query: {error.message}") from None
 
@@ -571,7 +568,7 @@ async def find_matches(
 
 async def has_few_candidates(database: Database, part: Condition) -> bool:
     """Return true if all candidates are looked at for every page."""
-    is_large = sum((await facets.count_by_kind(database)).values()) > _LARGE
+    is_large = sum((await count_by_kind(database)).values()) > _LARGE
     return await entity_query.count_bounded(database, part) <= (_FEW_OF_MANY if is_large else _FEW)
 
 
@@ -584,7 +581,7 @@ async def evaluate_candidates(
         size = sizes.pop(0) if len(sizes) > 1 else sizes[0]
         if asked.reads_entity:
             size = min(size, _WITH_DOCUMENTS)
-        rows = await summaries.candidates(
+        rows = await related_entities.list_filter_candidates(
             database, search.part, size, after, documents=asked.reads_entity
         )
         for start in range(0, len(rows), _EVALUATED):

@@ -7,7 +7,7 @@ import msgspec
 
 from factbook.catalog import kinds
 from factbook.catalog.kinds import OWNER_EXISTS
-from factbook.catalog.store import stored_entities, summaries
+from factbook.catalog.store import related_entities, stored_entities
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.definitions.store import UNPUBLISHED
 from factbook.errors import ToolError, suggestion
@@ -54,7 +54,7 @@ _LONGEST_ANNOTATION: Final = 100
 
 async def find_essential_facts(database: Database, ref: str) -> tuple[dict[str, Any], int] | None:
     """The facts of one entity and the time of its last change; None without it."""
-    found = await summaries.found(database, ref)
+    found = await related_entities.find_with_owner(database, ref)
     if found is None:
         return None
     [bits] = await stored_entities.read_bits(database, [found.id], owners=True)

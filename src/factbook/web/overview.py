@@ -8,7 +8,8 @@ from markupsafe import Markup
 
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ, SOURCE_READ
 from factbook.catalog import people_trust
-from factbook.catalog.store import entity_query, facets, related_entities, stored_sets
+from factbook.catalog.store import browse, entity_query, related_entities, stored_sets
+from factbook.catalog.store.entity_query import count_kinds
 from factbook.catalog.store.related_entities import Belonging, BelongingEntity
 from factbook.checks import digests, scorecard_figures
 from factbook.checks.definitions.definition_versions import check_store
@@ -401,7 +402,7 @@ _SCORECARDS: Final = 3
 async def show(visit: PageContext) -> Reply:
     """Page of the state of everything at a glance."""
     database = visit.state.database
-    kinds = await facets.count_kinds(database)
+    kinds = await count_kinds(database)
     total = sum(kinds.values())
     if not total:
         return visit.page("overview-empty.html")
@@ -409,8 +410,8 @@ async def show(visit: PageContext) -> Reply:
     kind = asked if asked in kinds else None
     checked = await _checked(visit) if visit.may(CHECK_READ) else _UNCHECKED
     tree = GroupHierarchy(await related_entities.read_group_parents(database))
-    counted = partial(facets.count_compliance, database, kind)
-    points = await facets.remember_count(database, visit.now, f"completeness of {kind!r}", counted)
+    counted = partial(browse.count_compliance, database, kind)
+    points = await browse.remember_count(database, visit.now, f"completeness of {kind!r}", counted)
     levels: list[OwnedLevels] = checked["levels"]
     teams, more_teams = by_team(levels, tree)
     return visit.page(
@@ -428,7 +429,7 @@ async def show(visit: PageContext) -> Reply:
         teams=teams,
         more_teams=more_teams,
         sources=await sources(visit),
-        changes=await facets.read_largest_changes(database, visit.now - _WEEK, _CHANGES),
+        changes=await browse.read_largest_changes(database, visit.now - _WEEK, _CHANGES),
         **checked,
     )
 

@@ -1,12 +1,14 @@
 """Queries for many entities: conditions, orders, pages, and numbers of results."""
 
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final, Generic, NamedTuple, TypeGuard, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from factbook.catalog.store import conditions, facets
+from factbook.catalog.store import conditions
 from factbook.catalog.store.conditions import (
     EVERYTHING,
     KEY_COLUMNS,
@@ -27,6 +29,7 @@ from factbook.catalog.store.stored_entities import (
     StoredEntity,
 )
 from factbook.storage import Database, Row
+from factbook.storage.database import render_counter
 
 Place = Sequence[str | int | None]  # a row's sort values and, last, its reference
 
@@ -203,7 +206,7 @@ async def build_related_condition(
     stated = Related([type_.lower()], targets)
     if database.dialect != "sqlite" or not targets:
         return stated
-    entities = sum((await facets.count_kinds(database)).values())
+    entities = sum((await count_kinds(database)).values())
     enough = entities // _MOST_FREQUENT + 1
     [[found]] = await database.search(_COUNT_TARGETS.format(most=enough), (type_, list(targets)))
     if found == enough:
@@ -557,6 +560,32 @@ def stream_documents(database: Database, query: Query) -> AsyncIterator[bytes]:
     return database.text(*query.sql(JOINED_DOCUMENT))
 
 
+@dataclass
+class _Counted:
+    state: Row | None = None
+    kinds: Mapping[str, int] = field(default_factory=dict)
+    one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+async def count_by_kind(database: Database) -> Mapping[str, int]:
+    """The number of entities of each kind that has any."""
+    known = database.remembered.of(_Counted)
+    if known.state != await database.find(_STATE, _ENTITIES):
+        async with known.one_at_a_time:
+            # Looked at before the count: what is written meanwhile makes it be counted again.
+            state = await database.find(_STATE, _ENTITIES)
+            if known.state != state:
+                known.kinds = dict(await database.search(_COUNT_KINDS))
+                known.state = state
+    return known.kinds
+
+
+async def count_kinds(database: Database) -> dict[str, int]:
+    """The number of entities of each kind, most frequent first."""
+    rows = (await count_by_kind(database)).items()
+    return dict(sorted(rows, key=lambda row: (-row[1], row[0])))
+
+
 async def count_exactly(
     database: Database, condition: Condition, selectivity: Selectivity | None = None
 ) -> int:
@@ -564,7 +593,7 @@ async def count_exactly(
     selectivity = selectivity or Selectivity(database, condition)
     key = single_key(condition)
     if key in ("", "kind"):
-        kinds, kind = await facets.count_by_kind(database), required_kind(condition)
+        kinds, kind = await count_by_kind(database), required_kind(condition)
         return sum(kinds.values()) if kind is None else kinds.get(kind, 0)
     if key is None and (found := await selectivity.frequent()):
         condition = found.apart
@@ -673,3 +702,21 @@ SELECT count(*) FROM (
 """
 
 _UP_TO: Final = "SELECT COUNT(CASE WHEN id <= ? THEN 1 END), COUNT(*) FROM entities"
+
+# Entities come and go with a new revision of their set, or outside any set. The state has a name to
+# be found by: on PostgreSQL, all who ask for it at the same moment share one query.
+_ENTITIES = "entities"
+
+_STATE = f"""
+SELECT s.name, s.number, s.revisions, s.items,
+    {render_counter("entity")},
+    (SELECT count(*) FROM entities WHERE set_id IS NULL),
+    (SELECT max(removed_at) FROM removed_entities)
+FROM (
+    SELECT '{_ENTITIES}' AS name, count(*) AS number, SUM(revision) AS revisions,
+        SUM(item_count) AS items FROM sets
+) s
+WHERE s.name IN LIST(?)
+"""
+
+_COUNT_KINDS = "SELECT kind, count(*) FROM entities GROUP BY kind"

@@ -14,7 +14,7 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Struct
 
-from factbook.catalog import filters, url
+from factbook.catalog import filters, validation
 from factbook.catalog.filters import EntityFilter
 from factbook.catalog.validation import deeper_than
 from factbook.checks import document_readers, state
@@ -95,7 +95,7 @@ class MessageTemplate(Struct, frozen=True):
         except LookupError:
             return None
         is_link = found.lower().startswith(_SCHEMES) and not _MISLEADING.search(found)
-        return found if is_link and url.is_absolute(found) else None
+        return found if is_link and validation.is_absolute_url(found) else None
 
     def _places(self) -> list[TemplateKeys]:
         return [part for part in self.parts if isinstance(part, tuple)]
@@ -123,7 +123,11 @@ def parse_link_template(text: str) -> MessageTemplate:
     start = template.parts[0] if template.parts else ""
     if isinstance(start, str) and not start.lower().startswith(_SCHEMES):
         raise InputError("has to begin with https://, http:// or mailto:, or with a value")
-    if isinstance(start, str) and len(template.parts) == 1 and not url.is_absolute(start):
+    if (
+        isinstance(start, str)
+        and len(template.parts) == 1
+        and not validation.is_absolute_url(start)
+    ):
         raise InputError("is not an address")
     if any(isinstance(part, str) and _MISLEADING.search(part) for part in template.parts):
         raise InputError("has a space, a backslash or a character that is not seen")

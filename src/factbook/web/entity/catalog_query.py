@@ -8,9 +8,10 @@ from urllib.parse import quote, urlencode
 
 from factbook.auth.permissions import CHECK_READ
 from factbook.catalog import people_trust
-from factbook.catalog.store import browse, entity_query, facets, related_entities
+from factbook.catalog.store import browse, entity_query, related_entities
 from factbook.catalog.store.browse import EntityRow, Filter
 from factbook.catalog.store.conditions import Condition
+from factbook.catalog.store.entity_query import count_kinds
 from factbook.catalog.store.related_entities import (
     ANY_FIELD,
     BrokenEntity,
@@ -82,7 +83,7 @@ class CatalogQuery:
         for name, words in _WORDS.items():
             if getattr(asked, name) not in ("", *words):
                 raise InputError(f"The {name} is one of {', '.join(words)}, or left out.")
-        if visit.request.query or _FIRST not in await facets.count_kinds(visit.state.database):
+        if visit.request.query or _FIRST not in await count_kinds(visit.state.database):
             return asked
         return replace(asked, kind=_FIRST, begins=True)
 
@@ -214,9 +215,9 @@ async def _owners(database: Database, text: str) -> _Matches:
     if not text:
         return _ANY
     exact = formats.reference(text, "group", "default")
-    if exact and await facets.is_relation_target(database, "ownedBy", exact):
+    if exact and await browse.is_relation_target(database, "ownedBy", exact):
         return _Matches([exact])
-    found = await facets.find_owner_choices(database, text.lower(), _MATCHES + 1)
+    found = await browse.find_owner_choices(database, text.lower(), _MATCHES + 1)
     return _some(found, "owners")
 
 
@@ -224,16 +225,16 @@ async def _systems(database: Database, text: str) -> _Matches:
     if not text:
         return _ANY
     exact = formats.reference(text, "system", "default")
-    if exact and await facets.is_relation_target(database, "partOf", exact):
+    if exact and await browse.is_relation_target(database, "partOf", exact):
         return _Matches([exact])
-    found = await facets.find_system_choices(database, text.lower(), _MATCHES + 1)
+    found = await browse.find_system_choices(database, text.lower(), _MATCHES + 1)
     return _some(found, "systems")
 
 
 async def _tags(database: Database, text: str) -> _Matches:
     if not text:
         return _ANY
-    found = await facets.list_value_choices(database, "metadata.tags", text, _MATCHES + 1)
+    found = await browse.list_value_choices(database, "metadata.tags", text, _MATCHES + 1)
     return _Matches([text]) if found[:1] == [text] else _some(found, "tags")
 
 
@@ -250,7 +251,7 @@ async def _of_ownership(visit: PageContext, ownership: str) -> tuple[list[Condit
     if ownership == NONE:
         return [browse.LacksOwner()], ""
     if ownership == MISSING:
-        missing = await facets.find_missing_owners(database, _MISSING + 1)
+        missing = await browse.find_missing_owners(database, _MISSING + 1)
         hint = f"Those of the first {_MISSING:,} owners." if len(missing) > _MISSING else ""
         return [
             await entity_query.build_related_condition(database, "ownedBy", missing[:_MISSING])

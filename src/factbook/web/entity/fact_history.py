@@ -9,7 +9,8 @@ import msgspec
 from markupsafe import Markup
 
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
-from factbook.catalog.store import facets, related_entities
+from factbook.catalog.store import related_entities
+from factbook.catalog.store.entity_query import count_by_kind
 from factbook.catalog.store.related_entities import CatalogPart
 from factbook.clock import DAY
 from factbook.errors import InputError, NotFoundError
@@ -247,7 +248,7 @@ async def _medians(
     """The medians over all and the owner's with the groups below; none if the catalog is large."""
     if fact.type not in NUMBER_TYPES or catalog.is_catalog_source(source.id):
         return []
-    if sum((await facets.count_by_kind(database)).values()) > _FEW or not _is_name(fact.name):
+    if sum((await count_by_kind(database)).values()) > _FEW or not _is_name(fact.name):
         return []
     parts = [("Catalog", CatalogPart(), fact_across.make_fact_path(source.id, fact.name))]
     if owner:

@@ -10,10 +10,9 @@ import msgspec
 
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
 from factbook.catalog.filters import Matcher
-from factbook.catalog.store import browse, entity_query, facets, stored_entities
-from factbook.catalog.store.browse import EntityRow, Filter, Order
+from factbook.catalog.store import browse, entity_query, stored_entities
+from factbook.catalog.store.browse import EntityRow, Filter, FilterChoice, Order
 from factbook.catalog.store.entity_query import Place
-from factbook.catalog.store.facets import FilterChoice
 from factbook.catalog.store.related_entities import BrokenEntity
 from factbook.checks.definitions.scorecard import NO_LEVEL_TITLE
 from factbook.checks.results import level_store
@@ -417,22 +416,22 @@ async def _choices(visit: PageContext) -> ListChoices:
     if visit.request.header(b"sec-fetch-dest") == "empty":
         return ListChoices(is_asked=False)
     database = visit.state.database
-    return await facets.remember_count(
+    return await browse.remember_count(
         database, visit.now, "choices", partial(_read_choices, database)
     )
 
 
 async def _read_choices(database: Database) -> ListChoices:
     counted = asyncio.gather(
-        facets.list_namespace_choices(database, _MOST_CHOICES),
-        facets.list_owner_choices(database, _MOST_CHOICES),
-        facets.list_tag_choices(database, _MOST_CHOICES),
-        facets.list_set_choices(database, _MOST_CHOICES),
+        browse.list_namespace_choices(database, _MOST_CHOICES),
+        browse.list_owner_choices(database, _MOST_CHOICES),
+        browse.list_tag_choices(database, _MOST_CHOICES),
+        browse.list_set_choices(database, _MOST_CHOICES),
     )
     plain = asyncio.gather(
-        facets.list_value_choices(database, "spec.type", "", _MOST_CHOICES),
-        facets.list_value_choices(database, "spec.lifecycle", "", _MOST_CHOICES),
-        facets.find_system_choices(database, "", _MOST_CHOICES),
+        browse.list_value_choices(database, "spec.type", "", _MOST_CHOICES),
+        browse.list_value_choices(database, "spec.lifecycle", "", _MOST_CHOICES),
+        browse.find_system_choices(database, "", _MOST_CHOICES),
     )
     return ListChoices(*await counted, *await plain)
 

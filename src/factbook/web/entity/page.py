@@ -9,10 +9,10 @@ from urllib.parse import quote
 import msgspec
 
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
-from factbook.catalog import url
+from factbook.catalog import validation
 from factbook.catalog.kinds import RELATIONS
 from factbook.catalog.ref import EntityRef
-from factbook.catalog.store import facets, stored_entities
+from factbook.catalog.store import browse, stored_entities
 from factbook.catalog.store.stored_entities import DisplayName, EntityDetail
 from factbook.datasources.custom import yaml_text
 from factbook.errors import InputError, UnsupportedError
@@ -321,7 +321,7 @@ class OutwardLink(NamedTuple):
     @property
     def host(self) -> str:
         """The host that a browser opens."""
-        return url.host(self.href)
+        return validation.find_url_host(self.href)
 
 
 def outward_links(entity: Mapping[str, Any]) -> list[OutwardLink]:
@@ -736,7 +736,7 @@ async def _missing(visit: PageContext, ref: EntityRef) -> Reply:
     near, is_owner = list[str](), False
     if all(part.isprintable() for part in ref):
         database = visit.state.database
-        is_owner = await facets.is_relation_target(database, "ownedBy", str(ref))
+        is_owner = await browse.is_relation_target(database, "ownedBy", str(ref))
         near = await stored_entities.find_refs_with_name(database, ref.name, _NEAR)
         similar = await stored_entities.find_similar_refs(database, ref.kind, ref.name, _NEAR)
         near += [one for one in similar if one not in near]

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import msgspec
 
 from factbook.catalog import ref as refs
-from factbook.catalog.url import is_absolute
+from factbook.catalog.validation import is_absolute_url
 from factbook.clock import ago, iso, span
 from factbook.errors import InputError
 
@@ -139,7 +139,11 @@ def external(text: object) -> str | None:
     if not isinstance(text, str) or len(text) > _LONGEST_ADDRESS:
         return None
     is_web = text[:8].lower().startswith(("http://", "https://"))
-    return text if is_web and text.isprintable() and " " not in text and is_absolute(text) else None
+    return (
+        text
+        if is_web and text.isprintable() and " " not in text and is_absolute_url(text)
+        else None
+    )
 
 
 def kind_title(kind: str) -> str:
