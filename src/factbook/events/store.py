@@ -322,7 +322,11 @@ async def page_events(
     found: list[FeedEvent] = []
     for row in rows:
         for event in list_events_of_row(row):
-            if event.place >= place and _meets_filter(event, wanted):
+            if (
+                event.place >= place
+                and (not wanted.types or event.type in wanted.types)
+                and (wanted.entity is None or event.subject == wanted.entity)
+            ):
                 if len(found) == limit:
                     return FeedPage(found, event.place, more=True)
                 found.append(event)
@@ -446,12 +450,6 @@ def _list_filter_topics(wanted: EventFilter) -> set[Topic]:
     if wanted.entity is not None:
         topics &= OF_ENTITIES
     return topics
-
-
-def _meets_filter(event: FeedEvent, wanted: EventFilter) -> bool:
-    return (not wanted.types or event.type in wanted.types) and (
-        wanted.entity is None or event.subject == wanted.entity
-    )
 
 
 def _encode_event(value: object) -> str:

@@ -288,7 +288,7 @@ class RateLimit:
             return seconds
         self._full_at[key] = full_at + self._interval
         if len(self._full_at) > _REMEMBERED:
-            self._forget(now)
+            self._full_at = {key: time for key, time in self._full_at.items() if time > now}
         return 0
 
     def waits(self, key: str) -> int:
@@ -304,9 +304,6 @@ class RateLimit:
     def _seconds(self, lacking: float) -> int:
         excess = lacking - self._tolerance
         return max(1, math.ceil(excess / SECOND)) if excess > 0 else 0
-
-    def _forget(self, now: int) -> None:
-        self._full_at = {key: time for key, time in self._full_at.items() if time > now}
 
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})

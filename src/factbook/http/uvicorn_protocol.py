@@ -273,16 +273,16 @@ class HttpConnection(HttpToolsProtocol):
                 self.parser.feed_data(piece)
             except HttpParserUpgrade as upgrade:
                 # This parser has skipped the body. A new one reads the head again, then the rest.
-                pieces += [piece[upgrade.args[0] :], memoryview(self._head_without_upgrade())]
+                method, version = self.parser.get_method(), self.parser.get_http_version()
+                pieces += [
+                    piece[upgrade.args[0] :],
+                    memoryview(without_upgrade(method, self.url, version, self.headers)),
+                ]
                 self.parser = HttpRequestParser(self)
             except HttpParserError:
                 if not self._is_last:
                     self._refuse(b"400 Bad Request")
                 return
-
-    def _head_without_upgrade(self) -> bytes:
-        method, version = self.parser.get_method(), self.parser.get_http_version()
-        return without_upgrade(method, self.url, version, self.headers)
 
     def on_message_begin(self) -> None:
         if self._is_last:
@@ -345,27 +345,22 @@ class HttpConnection(HttpToolsProtocol):
     def _look(self) -> None:
         """Disconnect a client that has been slow for too long; else check again later."""
         if self._uptake.is_too_slow(self.look_every):
-            self._give_up_answer()
+            # The client gets less than announced, or no last chunk.
+            if incomplete := self.app_state.get("incomplete"):
+                incomplete.add("slow")
+            self.transport.abort()
             return
         enough = self.look_every * LEAST_RATE
         waiting = self._waits_for_the_client()
         # What comes behind the answer is thrown away, however quickly.
         slow = waiting and (self._received < enough or self._is_answered())
-        self._slow_request = self._after(self._slow_request, slow=slow)
+        self._slow_request = max(
+            0.0, self._slow_request + (self.look_every if slow else -self.look_every)
+        )
         self._received = 0
         if self._slow_request >= self.patience and not self.transport.is_closing():
             self._refuse(b"408 Request Timeout" if self._arriving else b"")
         self._next_look = self.loop.call_later(self.look_every, self._look)
-
-    def _after(self, slow_seconds: float, *, slow: bool) -> float:
-        """Seconds for which a client has been slow, updated since the last look."""
-        return max(0.0, slow_seconds + (self.look_every if slow else -self.look_every))
-
-    def _give_up_answer(self) -> None:
-        """Abort the answer: the client gets less than announced, or no last chunk."""
-        if incomplete := self.app_state.get("incomplete"):
-            incomplete.add("slow")
-        self.transport.abort()
 
     def _waits_for_the_client(self) -> bool:
         """True if only the client can make progress, and nothing here keeps it from sending."""

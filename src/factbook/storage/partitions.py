@@ -37,7 +37,7 @@ def begin_month_after(time: int, count: int = 1) -> int:
     """The beginning of the month that is `count` after that of a time; of that one for 0."""
     moment = datetime.fromtimestamp(min(time, _LAST_TIME) / 1000, UTC)
     years, month = divmod(moment.month - 1 + count, 12)
-    return _begin_month(moment.year + years, month + 1)
+    return int(datetime(moment.year + years, month + 1, 1, tzinfo=UTC).timestamp()) * 1000
 
 
 def list_month_starts(begin: int, end: int) -> list[int]:
@@ -52,10 +52,6 @@ def list_month_starts(begin: int, end: int) -> list[int]:
 def name_month(time: int) -> str:
     """Year and month, as in names of tables."""
     return f"{datetime.fromtimestamp(time / 1000, UTC):%Y_%m}"
-
-
-def _begin_month(year: int, month: int) -> int:
-    return int(datetime(year, month, 1, tzinfo=UTC).timestamp()) * 1000
 
 
 log = structlog.get_logger("factbook.storage")

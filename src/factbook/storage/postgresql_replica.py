@@ -221,7 +221,9 @@ class Replica:
                 return None
             raise
         self._shown.current(asked_at)
-        self._return()
+        if self._reason is not None:
+            log.info("replica.used")
+        self._reason = None
         return connection
 
     async def _caught_up(self, connection: ReadConnection, position: _Position) -> None:
@@ -304,11 +306,6 @@ class Replica:
         if self._reason is None:
             log.warning("replica.left", reason=reason)
         self._reason = reason
-
-    def _return(self) -> None:
-        if self._reason is not None:
-            log.info("replica.used")
-        self._reason = None
 
 
 def _describe_failure(error: Exception) -> str:

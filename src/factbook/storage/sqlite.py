@@ -234,7 +234,9 @@ class DatabaseFile:
 
     def tell(self, error: sqlite3.Error) -> NoReturn:
         """Raise the error as UnavailableError if it is operational; bugs are raised unchanged."""
-        kind = _classify_error(error)
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+        same = _SAME.get(code & 0xFF, code & 0xFF)
+        kind = sqlite3.SQLITE_FULL if code in _NO_ROOM else same
         if kind in _BUGS:
             raise error
         if kind == sqlite3.SQLITE_CORRUPT:
@@ -283,14 +285,6 @@ def is_disk_full(error: SQLiteError) -> bool:
 def advise_on_error(error: BaseException | None) -> str:
     """Advice for the operator about an error; empty if there is none."""
     return " ".join(getattr(error, "__notes__", ()))
-
-
-def _classify_error(error: sqlite3.Error) -> int:
-    """The key of the error's sentence and advice."""
-    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
-    if code in _NO_ROOM:
-        return sqlite3.SQLITE_FULL
-    return _SAME.get(code & 0xFF, code & 0xFF)
 
 
 def _identify_file(path: Path) -> Identity:
@@ -409,13 +403,10 @@ class SQLiteConnection(sqlite3.Connection):
         text, listed = translate_to_sqlite(sql)
         if listed:
             parameters = [
-                _render_list(value) if isinstance(value, list) else value for value in parameters
+                msgspec.json.encode(value).decode() if isinstance(value, list) else value
+                for value in parameters
             ]
         return self.execute(text, parameters)
-
-
-def _render_list(values: list[Any]) -> str:
-    return msgspec.json.encode(values).decode()
 
 
 def connect_sqlite(

@@ -316,7 +316,11 @@ class _Migration:
                 if not is_lock_error(error):
                     raise
                 if self._waits_for and time.monotonic() > end:
-                    raise UnavailableError(_describe_use(self._waits_for)) from error
+                    raise UnavailableError(
+                        f"{self._waits_for} was not applied: for {_MOST_SECONDS / 60:.0f} minutes "
+                        "its tables were in use by transactions that do not end. Nothing was "
+                        "changed. Find them in pg_stat_activity, end them, and start again."
+                    ) from error
             log.info("migration.waiting", migration=self._waits_for or "of another process")
             await asyncio.sleep(_PAUSE_SECONDS)
 
@@ -358,7 +362,11 @@ async def _build_index(database: Database, name: str, text: str, now: int) -> li
     there = set((await introspect_schema(database)).values())
     for statement in translate_schema(text, database.dialect):
         if normalize_index(statement) not in there:
-            statements += await _list_index_statements(database, statement)
+            statements += (
+                [render_drop_index(statement), statement]
+                if database.dialect == "sqlite"
+                else await list_index_statements(database, statement)
+            )
     values = {"name": name, "now": now, "release": __version__, "checksum": digest_migration(text)}
     statements.append(_BUILT.format_map(values))
     if await database.apart(LAYOUT_LOCK, statements, unless=_IS_BUILT.format(name=name)):
@@ -366,12 +374,6 @@ async def _build_index(database: Database, name: str, text: str, now: int) -> li
     log.info("migration.waiting", migration="of another process")
     await asyncio.sleep(_PAUSE_SECONDS)
     return []
-
-
-async def _list_index_statements(database: Database, statement: str) -> list[str]:
-    if database.dialect == "sqlite":
-        return [render_drop_index(statement), statement]
-    return await list_index_statements(database, statement)
 
 
 def find_first_working(text: str) -> int | None:
@@ -385,14 +387,6 @@ def find_first_working(text: str) -> int | None:
 
 def _number_migration(name: str) -> int:
     return int(name.partition("_")[0])
-
-
-def _describe_use(name: str) -> str:
-    return (
-        f"{name} was not applied: for {_MOST_SECONDS / 60:.0f} minutes its tables were in use by "
-        "transactions that do not end. Nothing was changed. Find them in pg_stat_activity, end "
-        "them, and start again."
-    )
 
 
 async def _list_applied(database: Database) -> list[str]:
