@@ -538,8 +538,6 @@ def follow_moves(transaction: Transaction, moved: Mapping[str, int]) -> None:
 
     Those of an entity that lost its name and has no other one yet wait for it, and hold for nobody.
     """
-    if not moved:
-        return
     # A request that found the entity by its former name is committed from here on.
     transaction.lock(MOVES_LOCK)
     named = transaction.all(_NAMED, (list(moved),))

@@ -198,8 +198,8 @@ def _collect_touched(transaction: Transaction, cache: CheckCache) -> tuple[Check
     if not entity_ids and not exemptions and not sources:
         return cache.known, []
     publications.share_definitions(transaction)
-    if entity_ids:  # what moves is among them
-        moved = revisions.list_moved_refs(transaction.touched)
+    # What moves is among the entities.
+    if entity_ids and (moved := revisions.list_moved_refs(transaction.touched)):
         exemption_store.follow_moves(transaction, moved)
         groups = {ref: id_ for ref, id_ in moved.items() if ref.startswith("group:")}
         _rename_groups(transaction, groups)
