@@ -11,8 +11,7 @@ from factbook.facts.datasource import DataSource, Lifecycle
 from factbook.facts.schema import Fact
 from factbook.integrations.integration import Collected, Integration
 from factbook.outbound.cache import Memory
-from factbook.outbound.client import ANONYMOUS, HttpClient
-from factbook.outbound.limits import Allowance, ClientHealth
+from factbook.outbound.client import ANONYMOUS, Allowance, ClientHealth, HttpClient
 from factbook.outbound.network import Sender
 from factbook.outbound.outcomes import Missing, Outcome
 from factbook.storage import Database

@@ -8,7 +8,7 @@ import yaml
 
 from factbook.clock import DAY, HOUR
 from factbook.integrations import SOURCES
-from factbook.outbound.limits import Allowance
+from factbook.outbound.client import Allowance
 from tests.collection.madeup import Vendor, integration
 from tests.collection.world import World
 from tests.docs.parts import DOCS

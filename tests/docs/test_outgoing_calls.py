@@ -3,8 +3,7 @@
 import pytest
 
 from factbook.clock import MINUTE
-from factbook.outbound.client import ATTEMPTS, PATIENCE
-from factbook.outbound.limits import LONGEST_PAUSE, RESERVE
+from factbook.outbound.client import ATTEMPTS, LONGEST_PAUSE, PATIENCE, RESERVE
 from factbook.outbound.network import MOST_BYTES, MOST_SECONDS
 from factbook.outbound.outcomes import REPEATABLE
 from tests.docs.parts import DOCS

@@ -10,7 +10,7 @@ import pytest
 
 from factbook.clock import DAY, HOUR, MINUTE, SECOND, milliseconds
 from factbook.events.store import number_new_events
-from factbook.outbound.limits import Governor
+from factbook.outbound.client import Governor
 from factbook.outbound.outcomes import HostReply
 from factbook.scheduling import run_queue
 from factbook.scheduling.run_queue import Lane

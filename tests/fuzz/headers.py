@@ -12,8 +12,14 @@ from factbook.api.parameters import Parameter
 from factbook.auth.oidc import identity
 from factbook.http.admission import Hosts
 from factbook.http.requests import Proxies, Request
-from factbook.outbound.client import build_address, find_credential_expiry, resolve_redirect
-from factbook.outbound.limits import Governor, find_allowance, find_retry_time
+from factbook.outbound.client import (
+    Governor,
+    build_address,
+    find_allowance,
+    find_credential_expiry,
+    find_retry_time,
+    resolve_redirect,
+)
 from factbook.outbound.network import Guard, normalize_literal_address
 from factbook.outbound.outcomes import Answer, HostReply, Outcome
 from factbook.settings import Settings

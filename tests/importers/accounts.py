@@ -7,8 +7,7 @@ import httpx2
 from factbook.importers import aws
 from factbook.importers.aws import AwsImportOptions, OrganizationsApi, find_keys
 from factbook.importers.snapshot import Snapshot, SnapshotPart
-from factbook.outbound.client import HttpClient
-from factbook.outbound.limits import Governor
+from factbook.outbound.client import Governor, HttpClient
 from factbook.outbound.network import Sender
 from factbook.outbound.outcomes import Missing
 from tests.fakes.aws.app import KEY_ID, Account, FakeAws, Unit

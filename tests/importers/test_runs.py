@@ -13,7 +13,7 @@ from factbook.importers import records
 from factbook.importers.records import ImportRun, compute_next_start
 from factbook.importers.runner import MOST_ATTEMPTS
 from factbook.importers.snapshot import ReadingProblem
-from factbook.outbound.limits import Allowance
+from factbook.outbound.client import Allowance
 from factbook.scheduling import lease
 from factbook.settings import Settings
 from factbook.storage import Database

@@ -8,8 +8,7 @@ from starlette.types import ASGIApp
 
 from factbook.clock import SECOND
 from factbook.integrations.integration import Authorize, Collected, Integration, Vendor
-from factbook.outbound.client import HttpClient
-from factbook.outbound.limits import Governor
+from factbook.outbound.client import Governor, HttpClient
 from factbook.outbound.network import Sender
 from tests.service import Time
 

@@ -8,8 +8,7 @@ import msgspec
 import pytest
 
 from factbook.clock import MINUTE, SECOND
-from factbook.outbound.client import Credential
-from factbook.outbound.limits import Governor
+from factbook.outbound.client import Credential, Governor
 from factbook.outbound.outcomes import Answer, Outcome
 from tests.outbound.asking import BASE, Host, Sleeps, asking, json
 from tests.service import NOON, Time

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from factbook.clock import DAY, MINUTE, SECOND
-from factbook.outbound.limits import (
+from factbook.outbound.client import (
     LONGEST_PAUSE,
     Allowance,
     Governor,

@@ -32,8 +32,7 @@ from factbook.facts.datasource import DataSource
 from factbook.facts.freshness import Observation
 from factbook.integrations.integration import Collected, Integration
 from factbook.outbound.cache import AnswerCache, AnswerCaches, Memory
-from factbook.outbound.client import HttpClient
-from factbook.outbound.limits import ClientHealth
+from factbook.outbound.client import ClientHealth, HttpClient
 from factbook.outbound.outcomes import Missing, Outcome
 from factbook.scheduling import housekeeping, run_queue, runs, schedule
 from factbook.scheduling.run_queue import Batch, BatchFigures, Lane, LostBatchError

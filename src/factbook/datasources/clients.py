@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from factbook.clock import DAY, Clock
 from factbook.integrations.integration import Authorize, Integration
-from factbook.outbound.client import HttpClient
-from factbook.outbound.limits import Governor
+from factbook.outbound.client import Governor, HttpClient
 from factbook.settings import Settings
 from factbook.storage import Database, Transaction, Write
 from factbook.telemetry.spans import NO_TRACER, Tracer

@@ -27,8 +27,7 @@ from factbook.importers.records import GivenHint, ImportRun, LostRunError, RunOu
 from factbook.importers.registry import ImporterRegistry
 from factbook.importers.snapshot import NAMESPACES, Snapshot, name_set
 from factbook.importers.writer import ImportTarget, PartResult, make_import_actor, write_snapshot
-from factbook.outbound.client import HttpClient
-from factbook.outbound.limits import ClientHealth
+from factbook.outbound.client import ClientHealth, HttpClient
 from factbook.scheduling import lease
 from factbook.settings import Settings
 from factbook.storage import Database, Transaction, Write
