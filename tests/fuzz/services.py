@@ -14,7 +14,7 @@ from factbook.auth.oidc.identity import ProviderOptions as OpenIDOptions
 from factbook.client import ClientError, answers
 from factbook.datasources.custom.sources import SourceConnection
 from factbook.errors import ConfigurationError, SignInError
-from factbook.integrations import VENDORS, files, find_vendor
+from factbook.integrations import VENDORS, code_host, find_vendor
 from factbook.integrations.git.client import Reading
 from factbook.integrations.git.client import make_git_facts as facts_of_paths
 from factbook.integrations.prometheus import api, client
@@ -175,7 +175,7 @@ def kept(data: bytes) -> None:
     """What an earlier release or a fault has left behind counts as nothing."""
     memory = Memory()
     memory.kept = dict.fromkeys(["tree:1", "answer"], data)
-    found = asyncio.run(files.recall_paths(memory, 1, text(data)))
+    found = asyncio.run(code_host.recall_paths(memory, 1, text(data)))
     assert found is None or isinstance(found, list)
     recalled = asyncio.run(cache.recall_reply(memory, "answer"))
     if recalled is not None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factbook.integrations.files import list_file_types, make_file_facts
+from factbook.integrations.code_host import list_file_types, make_file_facts
 
 
 def test_a_file_counts_in_these_types() -> None:

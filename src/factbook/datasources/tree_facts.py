@@ -6,7 +6,7 @@ The content of files is not looked at: a CODEOWNERS file may have mistakes.
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
-from factbook.integrations import files
+from factbook.integrations import code_host
 from factbook.integrations.gitea import facts as gitea
 from factbook.integrations.github import facts as github
 from factbook.integrations.gitlab import facts as gitlab
@@ -22,7 +22,9 @@ _REVIEW: Final = "codehost.codeReview"
 
 def list_tree_facts(host: str, paths: Collection[str]) -> dict[str, Any]:
     """The facts of a code host's source, by name."""
-    found = {f"repository.{name}": value for name, value in files.make_file_facts(paths).items()}
+    found = {
+        f"repository.{name}": value for name, value in code_host.make_file_facts(paths).items()
+    }
     if places := _CODEOWNERS.get(host):
         if uses := not places.isdisjoint(paths):
             return {**found, f"{_REVIEW}.usesCodeowners": uses}

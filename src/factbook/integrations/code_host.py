@@ -1,6 +1,10 @@
-"""Options, names of repositories, answers and facts that the code hosts have in common.
+"""Options, names, files, answers and facts of repositories, as code hosts have them in common.
 
 A repository is named by its path at the host: `owner/name`, or `group/subgroup/name`.
+
+The paths of all files at one commit are kept until HEAD moves. A tree that takes too many calls is
+read from a clone without file contents. Names are compared without regard to case, and a file may
+have several types.
 
 Merge times of pull requests come from as few pages as the figures need. Population: the 100 pull
 requests merged last and all that were merged in the last 30 days, which is complete long before
@@ -9,7 +13,7 @@ every page is read. Times are milliseconds since the epoch.
 
 import heapq
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, ClassVar, Final, Generic, NamedTuple, TypeVar
 
@@ -17,21 +21,254 @@ import msgspec
 from msgspec import Meta
 
 from factbook.clock import DAY, HOUR, SECOND
-from factbook.integrations import files
 from factbook.integrations.integration import (
     InstanceOptions,
     Leaves,
     SourceLocation,
+    get_stored_entry,
     report_bad_annotation,
     report_no_annotation,
     resolve_slug,
+    store_entry,
     sum_counts,
 )
-from factbook.outbound.cache import Memory
+from factbook.outbound.cache import Memory, exceeds_noted_limit, note_exceeded_limit
 from factbook.outbound.client import HttpClient
-from factbook.outbound.git import Clones
+from factbook.outbound.git import Clones, report_too_large
 from factbook.outbound.outcomes import Missing, Outcome
 from factbook.settings.option_tables import HOST_PATTERN, about, url_origin
+
+# Where a field is: its own name or alias, after those of the fields around it.
+FieldPath = tuple[str, ...]
+
+# The codes of errors about a document that the schema of the server doesn't have all of.
+_UNKNOWN: Final = frozenset(
+    {"undefinedField", "argumentNotAccepted", "argumentLiteralsIncompatible", "undefinedType"}
+)
+_TOKEN: Final = re.compile(r"\([^()]*\)|[{}]|\w+:?")
+_EMPTY: Final = re.compile(r"(?:\w+: )?\w+(?: \([^()]*\))? \{\s*\}")
+_VARIABLE: Final = re.compile(r"\$(\w+): [\w!\[\]]+")
+
+
+def list_unknown_fields(errors: object) -> list[FieldPath]:
+    """The paths of fields that the server doesn't know, or not with these arguments."""
+    found = []
+    for error in errors if isinstance(errors, list) else []:
+        extensions = error.get("extensions") if isinstance(error, Mapping) else None
+        code = extensions.get("code") if isinstance(extensions, Mapping) else None
+        if code in _UNKNOWN:
+            path = error.get("path")
+            # The first names the operation.
+            names = path[1:] if isinstance(path, list) else []
+            found.append(tuple(name for name in names if isinstance(name, str)))
+    return found
+
+
+def remove_fields(document: str, fields: Collection[FieldPath]) -> str:
+    """The document of one query without some fields, and without the variables of these alone."""
+    if not fields:
+        return document
+    head, _, body = document.partition("{")
+    body = " ".join(
+        token for path, token in _walk_fields(body) if not _is_among_fields(path, fields)
+    )
+    while (found := _EMPTY.sub("", body)) != body:
+        body = found
+    used = [one[0] for one in _VARIABLE.finditer(head) if f"${one[1]}" in _list_variables(body)]
+    name = head.partition("(")[0].strip()
+    return f"{name}({', '.join(used)}) {{ {body}" if used else f"{name} {{ {body}"
+
+
+def _list_variables(body: str) -> set[str]:
+    return set(re.findall(r"\$\w+", body))
+
+
+def _is_among_fields(path: FieldPath, fields: Collection[FieldPath]) -> bool:
+    return any(path[:size] in fields for size in range(1, len(path) + 1))
+
+
+def _walk_fields(body: str) -> Iterator[tuple[FieldPath, str]]:
+    """The parts of a body, each with the path of its field."""
+    path: list[str] = []
+    name, is_aliased = "", False
+    for part in _TOKEN.findall(body):
+        if part == "}":
+            yield tuple(path), part
+            if path:
+                path.pop()
+            continue
+        if part[0] not in "({" and not is_aliased:
+            name = part.rstrip(":")
+        is_aliased = part.endswith(":")
+        yield (*path, name), part
+        if part == "{":
+            path.append(name)
+
+
+def match_optional_fields(
+    refused: Collection[FieldPath], optional: Collection[FieldPath]
+) -> dict[FieldPath, FieldPath] | None:
+    """A refused path by the optional field that it is in; None if one is in none of them."""
+    found: dict[FieldPath, FieldPath] = {}
+    for path in refused:
+        prefixes = (path[:size] for size in range(1, len(path) + 1))
+        field = next((one for one in prefixes if one in optional), None)
+        if field is None:
+            return None
+        found.setdefault(field, path)
+    return found
+
+
+def name_refused_fields(document: str, refused: Collection[FieldPath]) -> str:
+    """The names of what was refused; of words in the document, as these are our own."""
+    known = set(re.findall(r"\w+", document))
+    return ", ".join(sorted({path[-1] for path in refused if path and path[-1] in known}))
+
+
+def answer_null(data: Mapping[str, Any], paths: Collection[FieldPath]) -> None:
+    """Answer null for fields directly below a root field that were not asked for."""
+    for root, *names_ in paths:
+        if len(names_) == 1 and isinstance(data.get(root), dict):
+            data[root].setdefault(names_[0], None)
+
+
+Paths = list[str]
+
+
+class _StoredPaths(msgspec.Struct, array_like=True):
+    oid: str
+    paths: Paths
+
+
+async def recall_paths(memory: Memory, repository: str | int, oid: str) -> Paths | None:
+    """The paths at this commit, or None if none are kept or those of another commit.
+
+    `repository` is the host's permanent name for it, such as its id.
+    """
+    stored = await get_stored_entry(memory, _make_tree_key(repository), _StoredPaths)
+    return stored.paths if stored and stored.oid == oid else None
+
+
+async def keep_paths(memory: Memory, repository: str | int, oid: str, paths: Paths) -> None:
+    """Keep the paths at this commit in place of those at another one."""
+    await store_entry(memory, _make_tree_key(repository), _StoredPaths(oid, paths))
+
+
+class RepositoryTree(NamedTuple):
+    """Tree at the commit `oid`; `repository` is its permanent name, `name` its path for a clone.
+
+    `call` reads it by API calls, or returns the reason if that takes more than `most_calls`.
+    """
+
+    repository: str | int
+    oid: str
+    name: str
+    call: Callable[[], Awaitable[Paths | Missing]]
+    most_calls: int
+
+
+async def read_file_tree(
+    memory: Memory, tree: RepositoryTree, copies: Clones, now: int
+) -> Paths | Missing:
+    """The paths of all files, unordered: those kept of this commit, or read and kept."""
+    found = await recall_paths(memory, tree.repository, tree.oid)
+    if found is not None:
+        return found
+    read = await _read_as_before(memory, tree, copies, now)
+    if not isinstance(read, Missing):
+        await keep_paths(memory, tree.repository, tree.oid, read)
+    return read
+
+
+async def _read_as_before(
+    memory: Memory, tree: RepositoryTree, copies: Clones, now: int
+) -> Paths | Missing:
+    """The paths, by the method that worked for an earlier commit if that is known."""
+    by_calls, by_clone = f"tree:{tree.repository}", f"clone:{tree.repository}"
+    if not await exceeds_noted_limit(memory, by_calls, tree.most_calls, now):
+        found = await tree.call()
+        if not isinstance(found, Missing) or found.outcome is not Outcome.TOO_LARGE:
+            return found
+        await note_exceeded_limit(memory, by_calls, tree.most_calls, now)
+    if await exceeds_noted_limit(memory, by_clone, copies.limits, now):
+        return report_too_large(copies.limits)
+    found = await copies.paths(tree.name)
+    if not isinstance(found, Missing) or found.retried:
+        return found
+    if found.outcome is Outcome.TOO_LARGE:
+        await note_exceeded_limit(memory, by_clone, copies.limits, now)
+        return found
+    detail = f"the tree takes too many calls, and a clone failed: {found.detail}"
+    return Missing(Outcome.TOO_LARGE, detail)
+
+
+def _make_tree_key(repository: str | int) -> str:
+    return f"tree:{repository}"
+
+
+_TYPES_BY_SUFFIX: Final[dict[str, str]] = {
+    **dict.fromkeys(("yml", "yaml"), "yaml"),
+    **dict.fromkeys(("js", "jsx", "mjs", "cjs", "ts", "tsx"), "javascript"),
+    **dict.fromkeys(("py", "pyi"), "python"),
+    **dict.fromkeys(("md", "mdx", "rst", "adoc", "txt"), "docs"),
+    **dict.fromkeys(("json", "toml", "ini", "cfg", "conf", "properties"), "config"),
+    "dockerfile": "docker",
+}
+_TYPES: Final = ("docker", "yaml", "javascript", "python", "docs", "config")
+_CATALOG: Final = frozenset({"catalog-info.yaml", "catalog-info.yml"})
+
+
+def make_file_facts(paths: Iterable[str]) -> dict[str, Any]:
+    """Members of the repository shape that follow from the paths of all files.
+
+    `filePaths` is sorted by code point; `inCatalog` is true if any folder has a catalog-info file.
+    """
+    known = sorted(paths)
+    counts = dict.fromkeys(_TYPES, 0)
+    in_catalog = False
+    for path in known:
+        for type_ in list_file_types(path):
+            counts[type_] += 1
+        in_catalog = in_catalog or path.rpartition("/")[2].lower() in _CATALOG
+    return {
+        "filePaths": known,
+        "totalFiles": len(known),
+        "inCatalog": in_catalog,
+        **{f"fileTypes.{type_}": count for type_, count in counts.items()},
+    }
+
+
+def list_file_types(path: str) -> set[str]:
+    """The types that a file counts towards, by its path."""
+    lower = path.lower()
+    name = lower.rpartition("/")[2]
+    stem, dot, suffix = name.rpartition(".")
+    found = {_TYPES_BY_SUFFIX[suffix]} if dot and suffix in _TYPES_BY_SUFFIX else set()
+    if _is_docker_file(name, stem, suffix):
+        found.add("docker")
+    if lower.startswith("docs/"):
+        found.add("docs")
+    if _is_config_file(name, dot + suffix):
+        found.add("config")
+    return found
+
+
+def _is_docker_file(name: str, stem: str, suffix: str) -> bool:
+    """True for Dockerfile*, Containerfile, .dockerignore, compose*.yaml, docker-compose*.yaml."""
+    if name.startswith("dockerfile") or name in {"containerfile", ".dockerignore"}:
+        return True
+    return suffix in {"yml", "yaml"} and stem.startswith(("compose", "docker-compose"))
+
+
+def _is_config_file(name: str, suffix: str) -> bool:
+    """True for environment files, .editorconfig and dot files that end with rc."""
+    return (
+        name.startswith(".env")
+        or suffix.startswith(".env")
+        or suffix == ".editorconfig"
+        or (name.startswith(".") and name.endswith("rc"))
+    )
+
 
 MONTH: Final = 30 * DAY
 NEWEST_PULLS: Final = 100
@@ -294,7 +531,7 @@ def make_code_host_groups(
         "codehost.branchProtection": protection,
         "codehost.codeReview": review,
         "security": {"branchProtection": enabled},
-        "repository": paths if isinstance(paths, Missing) else files.make_file_facts(paths),
+        "repository": paths if isinstance(paths, Missing) else make_file_facts(paths),
     }
 
 

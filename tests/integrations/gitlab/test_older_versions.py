@@ -14,8 +14,8 @@ from graphql import (
 )
 
 from factbook.importers.gitlab import queries as importer_queries
+from factbook.integrations import code_host
 from factbook.integrations.gitlab import projects
-from factbook.outbound import graphql_fields
 from tests.fakes import faults
 from tests.fakes.gitlab.app import schema
 from tests.integrations.gitlab.asking import APP, differences, full, started
@@ -86,7 +86,7 @@ def test_a_query_without_one_of_its_fields_is_still_valid(subtests: pytest.Subte
         assert len(fields) > 5
         for path in fields:
             with subtests.test(".".join(path)):
-                left = parse(graphql_fields.remove_fields(document, {path}))
+                left = parse(code_host.remove_fields(document, {path}))
                 assert path not in _fields(left)
                 assert validate(schema(), left) == []
 

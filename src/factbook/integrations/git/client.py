@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from factbook.integrations import files
-from factbook.integrations.files import Paths
+from factbook.integrations import code_host
+from factbook.integrations.code_host import Paths
 from factbook.integrations.git.options import GitOptions
 from factbook.integrations.integration import Collected
 from factbook.outbound.cache import Memory, exceeds_noted_limit, note_exceeded_limit
@@ -74,7 +74,7 @@ def make_git_facts(paths: Paths | Missing) -> Collected:
     if isinstance(paths, Missing):
         return Collected(missing={"": paths})
     return Collected(
-        {f"repository.{name}": value for name, value in files.make_file_facts(paths).items()}
+        {f"repository.{name}": value for name, value in code_host.make_file_facts(paths).items()}
     )
 
 
@@ -100,7 +100,7 @@ class Reading:
         if not found:
             return await self._without_head(name)
         commit = found[1].decode()
-        known = await files.recall_paths(self._memory, self._target, commit)
+        known = await code_host.recall_paths(self._memory, self._target, commit)
         if known is not None:
             return known
         limits = self._git.limits
@@ -108,7 +108,7 @@ class Reading:
             return report_too_large(limits)
         read = await list_clone_paths(self._git, self._url(name), commit)
         if isinstance(read, list):
-            await files.keep_paths(self._memory, self._target, commit, read)
+            await code_host.keep_paths(self._memory, self._target, commit, read)
         elif read.outcome is Outcome.TOO_LARGE:
             await note_exceeded_limit(self._memory, self._what, limits, now)
         await self._keep(note, _Note(name))

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
-from factbook.integrations import code_host, files
-from factbook.integrations.code_host import ANYTHING
-from factbook.integrations.files import Paths, RepositoryTree
+from factbook.integrations import code_host
+from factbook.integrations.code_host import ANYTHING, Paths, RepositoryTree
 from factbook.integrations.gitea import api as gitea_api
 from factbook.integrations.gitea import facts
 from factbook.integrations.gitea.api import (
@@ -165,7 +164,7 @@ async def _list_branch_paths(
     target = build_path("repos", *repository.full_name.split("/"), "git", "trees", oid)
     pages = partial(_list_tree_pages, api, target)
     tree = RepositoryTree(repository.id, oid, repository.full_name, pages, MOST_TREE_PAGES)
-    return await files.read_file_tree(api.memory, tree, api.clones, api.now)
+    return await code_host.read_file_tree(api.memory, tree, api.clones, api.now)
 
 
 async def _list_tree_pages(api: GiteaApi, target: str) -> Paths | Missing:

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, Generic, NamedTuple, TypedDict, TypeVa
 
 import msgspec
 
+from factbook.integrations import code_host
 from factbook.integrations.code_host import (
     CodeHostApi,
     ConnectionPosition,
@@ -21,7 +22,6 @@ from factbook.integrations.code_host import (
     Slug,
 )
 from factbook.integrations.github.options import GithubOptions
-from factbook.outbound import graphql_fields
 from factbook.outbound.outcomes import UNUSABLE, Answer, Missing, Outcome, judge_graphql_error
 
 # What GitHub answers to a query that takes more than its ten seconds.
@@ -116,8 +116,8 @@ def _make_github_result(answer: Answer, document: str) -> GithubQueryResult:
     data = answer.data.get("data")
     if isinstance(data, dict):
         return GithubQueryResult({name: raw for name, raw in data.items() if raw != _NULL}, errors)
-    if refused := graphql_fields.list_unknown_fields(found):
-        fields = graphql_fields.name_refused_fields(document, refused) or "a field"
+    if refused := code_host.list_unknown_fields(found):
+        fields = code_host.name_refused_fields(document, refused) or "a field"
         version = _VERSION.fullmatch(answer.headers.get("x-github-enterprise-version", ""))
         host = f"GitHub Enterprise Server {version[0]}" if version else "this GitHub"
         cause = Missing(Outcome.FEATURE_OFF, f"{host} lacks {fields} in GraphQL")

@@ -12,9 +12,8 @@ from typing import Final
 import msgspec
 
 from factbook.clock import DAY
-from factbook.integrations import files
-from factbook.integrations.code_host import MONTH, format_timestamp
-from factbook.integrations.files import Paths, RepositoryTree
+from factbook.integrations import code_host
+from factbook.integrations.code_host import MONTH, Paths, RepositoryTree, format_timestamp
 from factbook.integrations.github import facts, repositories
 from factbook.integrations.github.api import GithubApi, GithubRepository, Oid, RepositoryData
 from factbook.integrations.github.facts import Classic, RestRule
@@ -236,7 +235,7 @@ async def list_github_paths(api: GithubApi, id_: str, name: str, oid: str) -> Pa
     """The paths of all files of a repository (`owner/name`) at a commit, unordered."""
     walk = partial(_Walk(api, name).everything, oid)
     tree = RepositoryTree(id_, oid, name, walk, MOST_CALLS)
-    return await files.read_file_tree(api.memory, tree, api.clones, api.now)
+    return await code_host.read_file_tree(api.memory, tree, api.clones, api.now)
 
 
 class _Walk:

@@ -14,12 +14,18 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 from msgspec import Meta
 
-from factbook.integrations.code_host import CodeHostApi, GraphqlStruct, NodePage
+from factbook.integrations import code_host
+from factbook.integrations.code_host import (
+    CodeHostApi,
+    FieldPath,
+    GraphqlStruct,
+    NodePage,
+    list_unknown_fields,
+    remove_fields,
+)
 from factbook.integrations.gitlab.options import GitlabOptions
-from factbook.outbound import graphql_fields
 from factbook.outbound.cache import Memory
 from factbook.outbound.client import HttpClient
-from factbook.outbound.graphql_fields import FieldPath, list_unknown_fields, remove_fields
 from factbook.outbound.outcomes import (
     REPEATED,
     UNUSABLE,
@@ -288,13 +294,13 @@ class GitlabApi(CodeHostApi[GitlabOptions]):
             refused = list_unknown_fields(answer.data.get("errors")) if _is_object(answer) else []
             if not refused or optional is None:
                 break
-            spared = graphql_fields.match_optional_fields(refused, optional)
+            spared = code_host.match_optional_fields(refused, optional)
             if spared is None or spared.keys() <= left_out.keys():
                 return found._replace(failure=await self._too_old(document, refused))
             lacking |= spared
         if not left_out or found.failure:
             return found
-        graphql_fields.answer_null(found.data, left_out)
+        code_host.answer_null(found.data, left_out)
         errors = {
             field: await self._too_old(document, [path]) for field, path in sorted(left_out.items())
         }
@@ -311,7 +317,7 @@ class GitlabApi(CodeHostApi[GitlabOptions]):
                 text = answer.data.get("version") if _is_object(answer) else None
                 version = _VERSION.match(text) if isinstance(text, str) else None
                 self._version = f"GitLab {version[0]}" if version else "this GitLab"
-        fields = graphql_fields.name_refused_fields(document, refused) or "a field"
+        fields = code_host.name_refused_fields(document, refused) or "a field"
         return Missing(Outcome.FEATURE_OFF, f"{self._version} lacks {fields} in GraphQL")
 
     async def get(self, target: str, **query: str | int) -> Answer:

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
-from factbook.integrations import files
-from factbook.integrations.code_host import ANYTHING, MONTH, format_timestamp
-from factbook.integrations.files import RepositoryTree
+from factbook.integrations import code_host
+from factbook.integrations.code_host import ANYTHING, MONTH, RepositoryTree, format_timestamp
 from factbook.integrations.gitlab import facts, projects
 from factbook.integrations.gitlab.api import (
     NO_BRANCH,
@@ -84,7 +83,7 @@ async def list_gitlab_paths(
     """The paths of all files of a project at a commit, unordered."""
     pages = partial(_list_tree, api, number, head)
     tree = RepositoryTree(number, head, name, pages, MOST_TREE_PAGES)
-    return await files.read_file_tree(api.memory, tree, api.clones, api.now)
+    return await code_host.read_file_tree(api.memory, tree, api.clones, api.now)
 
 
 async def _list_tree(api: GitlabApi, number: str, head: str) -> list[str] | Missing:
