@@ -24,9 +24,9 @@ def vendor_of(name: str) -> Vendor:
     return found
 
 
-# Every integration by its folder, which is what holds a client and a table of facts.
+# Every integration by its folder.
 VENDORS = {
-    file.parent: vendor_of(file.parent.name) for file in sorted(_SOURCES.glob("*/options.py"))
+    file.parent: vendor_of(file.parent.name) for file in sorted(_SOURCES.glob("*/__init__.py"))
 }
 
 

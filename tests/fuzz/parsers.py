@@ -80,5 +80,5 @@ NO_PARSERS: Final[dict[str, str]] = {
     "tools.tool.parse_start": _TIMES,
     "outbound.client.decode_reply": "decodes JSON with msgspec; targets of vendors begin before it",
     "integrations.code_host.read_file_tree": "asks by calls or a clone; answers are read elsewhere",
-    "integrations.git.client.read_git_file": "calls git, whose words integrations.git reads",
+    "integrations.git.read_git_file": "calls git, whose words integrations.git reads",
 }

@@ -15,8 +15,8 @@ from factbook.client import ClientError, answers
 from factbook.datasources.custom.sources import SourceConnection
 from factbook.errors import ConfigurationError, SignInError
 from factbook.integrations import VENDORS, code_host, find_vendor
-from factbook.integrations.git.client import Reading
-from factbook.integrations.git.client import make_git_facts as facts_of_paths
+from factbook.integrations.git import Reading
+from factbook.integrations.git import make_git_facts as facts_of_paths
 from factbook.integrations.prometheus import api, client
 from factbook.outbound import cache
 from factbook.outbound.client import HttpClient

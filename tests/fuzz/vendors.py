@@ -172,9 +172,9 @@ TARGETS = (
     _target(
         "snyk",
         _snyk,
-        "integrations.snyk.options.read_selector",
-        "integrations.snyk.api.read_snyk_pages",
-        "integrations.snyk.api.read_organization",
+        "integrations.snyk.read_selector",
+        "integrations.snyk.read_snyk_pages",
+        "integrations.snyk.read_organization",
     ),
     _target("pagerduty", _pagerduty),
     _target("datadog", _datadog, "outbound.outcomes.read_as"),

@@ -7,8 +7,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from factbook.clock import HOUR, MINUTE
-from factbook.integrations.datadog import INTEGRATION, client
-from factbook.integrations.datadog.client import MOST_PAGES, PAGE, make_datadog_facts
+from factbook.integrations import datadog
+from factbook.integrations.datadog import INTEGRATION, MOST_PAGES, PAGE, make_datadog_facts
 from factbook.integrations.integration import Collected
 from tests.fakes.datadog import Monitor, Objective
 from tests.fakes.faults import (
@@ -116,7 +116,7 @@ def test_targets_and_monitors_are_not_multiplied() -> None:
         assert all(found[target].values == one for target in targets)
 
     # Twice as many of both take twice the steps, where their product would take four times.
-    assert steps(client, lambda: collect(2_000)) < 2.1 * steps(client, lambda: collect(1_000))
+    assert steps(datadog, lambda: collect(2_000)) < 2.1 * steps(datadog, lambda: collect(1_000))
 
 
 @pytest.mark.spec("unknown.reasons-of-collections")

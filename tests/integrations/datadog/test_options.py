@@ -6,8 +6,7 @@ import pytest
 
 from factbook.errors import ConfigurationError
 from factbook.facts import datasource
-from factbook.integrations.datadog import INTEGRATION
-from factbook.integrations.datadog.options import SITES, DatadogOptions
+from factbook.integrations.datadog import INTEGRATION, SITES, DatadogOptions
 from factbook.settings.option_tables import read_options
 from tests.integrations.datadog.asking import KEYS
 

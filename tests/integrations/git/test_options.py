@@ -7,8 +7,7 @@ import pytest
 
 from factbook.errors import ConfigurationError
 from factbook.facts import datasource
-from factbook.integrations.git import INTEGRATION
-from factbook.integrations.git.options import GitOptions
+from factbook.integrations.git import INTEGRATION, GitOptions
 
 SECRET = "glpat_a_secret_of_tests"
 HOST = {"host": "git.example.com"}

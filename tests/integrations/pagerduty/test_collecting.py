@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from factbook.clock import DAY, MINUTE
-from factbook.integrations.pagerduty.client import IncidentFigures, make_pagerduty_facts
+from factbook.integrations.pagerduty import IncidentFigures, make_pagerduty_facts
 from factbook.outbound.outcomes import Missing, Outcome
 from tests.fakes.faults import saying
 from tests.fakes.pagerduty import Key, Service

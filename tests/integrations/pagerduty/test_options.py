@@ -6,8 +6,7 @@ import pytest
 
 from factbook.errors import ConfigurationError
 from factbook.facts import datasource
-from factbook.integrations.pagerduty import INTEGRATION
-from factbook.integrations.pagerduty.options import PagerdutyOptions
+from factbook.integrations.pagerduty import INTEGRATION, PagerdutyOptions
 
 SECRET = "u+a_secret_of_tests"
 WHERE = "integrations.pagerduty.work: "

@@ -5,8 +5,8 @@ import itertools
 import pytest
 
 from factbook.clock import MINUTE
-from factbook.integrations.pagerduty import api, client
-from factbook.integrations.pagerduty.api import FEW, MOST_ALONE
+from factbook.integrations import pagerduty as vendor
+from factbook.integrations.pagerduty import FEW, MOST_ALONE
 from tests.fakes import faults, pagerduty
 from tests.fakes.faults import saying
 from tests.fakes.pagerduty import FakePagerDuty, Incident, Key, Service
@@ -91,7 +91,7 @@ async def test_a_server_with_shorter_pages_hides_no_service() -> None:
 def listed(monkeypatch: pytest.MonkeyPatch) -> int:
     """PagerDuty lists 10,000; here 1,000 make the same a tenth of the work."""
     most = 1_000
-    for module in (api, pagerduty):
+    for module in (vendor, pagerduty):
         monkeypatch.setattr(module, "MOST_LISTED", most)
     return most
 
@@ -245,9 +245,9 @@ async def test_too_many_incidents_to_count_are_too_large(
     listed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The message has the real bound.
-    assert client.MOST_INCIDENTS == 20_000
+    assert vendor.MOST_INCIDENTS == 20_000
     pages = 20
-    monkeypatch.setattr(client, "MOST_PAGES", pages)
+    monkeypatch.setattr(vendor, "MOST_PAGES", pages)
     busy = [Incident(APP, NOON - 200_000 - i * 60_000) for i in range(100 * pages + 1)]
     key = Key(KEY, reads={"services", "incidents"}, limit=5_000)
     fake, asking = started(incidents=busy, key=key)

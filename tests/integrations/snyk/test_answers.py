@@ -63,7 +63,7 @@ async def test_a_link_may_be_nothing_an_address_or_an_object(subtests: pytest.Su
 
 
 async def test_a_listing_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("factbook.integrations.snyk.api.MOST_PAGES", 2)
+    monkeypatch.setattr("factbook.integrations.snyk.MOST_PAGES", 2)
     projects = [Project(number, "acme/app", (0, 1, 0, 0)) for number in range(10, 260)]
     fake, collector = started(Organization(1, projects), organizations=[ACME])
     for _ in range(2):

@@ -6,8 +6,7 @@ import pytest
 
 from factbook.errors import ConfigurationError
 from factbook.facts import datasource
-from factbook.integrations.snyk import INTEGRATION
-from factbook.integrations.snyk.options import SnykOptions
+from factbook.integrations.snyk import INTEGRATION, SnykOptions
 from factbook.settings.option_tables import read_options
 from tests.integrations.snyk.asking import ACME, KEY, OTHER
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from factbook.integrations.snyk.options import Selector, read_selector
+from factbook.integrations.snyk import Selector, read_selector
 from factbook.outbound.outcomes import Missing, Outcome
 from tests.fakes.snyk import uuid
 from tests.integrations.snyk.asking import ACME, OTHER, started
