@@ -14,10 +14,10 @@ from factbook.auth.oidc.identity import ProviderOptions as OpenIDOptions
 from factbook.client import ClientError, answers
 from factbook.datasources.custom.sources import SourceConnection
 from factbook.errors import ConfigurationError, SignInError
-from factbook.integrations import VENDORS, code_host, find_vendor
+from factbook.integrations import VENDORS, code_host, find_vendor, prometheus
 from factbook.integrations.git import Reading
 from factbook.integrations.git import make_git_facts as facts_of_paths
-from factbook.integrations.prometheus import api, client
+from factbook.integrations.prometheus import api
 from factbook.outbound import cache
 from factbook.outbound.client import HttpClient
 from factbook.outbound.git import Git, GitResult, Limits, make_git_reply
@@ -203,7 +203,7 @@ def alerts(data: bytes) -> None:
     found = api.read_alert_routes(given)
     if not isinstance(found, Missing):
         assert found.leads_on({"service": "checkout", "severity": "critical"}) in {True, False}
-    quoted = client.quote_text(given)
+    quoted = prometheus.quote_text(given)
     assert "\n" not in quoted
     assert quoted.replace("\\\\", "").replace('\\"', "").count('"') == 2
 

@@ -5,8 +5,7 @@ from typing import Any
 from factbook.importers import gitea
 from factbook.importers.gitea import GiteaImportOptions
 from factbook.importers.snapshot import Snapshot
-from factbook.integrations.gitea.api import GiteaApi
-from factbook.integrations.gitea.options import GiteaOptions
+from factbook.integrations.gitea.api import GiteaApi, GiteaOptions
 from tests.fakes.gitea.app import FakeGitea
 from tests.fakes.gitea.state import Repository, Token
 from tests.importers.hosted_owner import HostedOwner, contents

@@ -5,8 +5,7 @@ from typing import Any
 from factbook.importers.gitlab import group
 from factbook.importers.gitlab.group import GitlabImportOptions
 from factbook.importers.snapshot import Snapshot
-from factbook.integrations.gitlab.api import GitlabApi
-from factbook.integrations.gitlab.options import GitlabOptions
+from factbook.integrations.gitlab.api import GitlabApi, GitlabOptions
 from tests.fakes.gitlab.app import FakeGitLab
 from tests.fakes.gitlab.state import Account, Group, Project, Token
 from tests.importers.hosted_owner import HostedOwner, contents

@@ -5,8 +5,7 @@ from typing import Any
 from factbook.importers.github import organization
 from factbook.importers.github.organization import GithubImportOptions
 from factbook.importers.snapshot import Snapshot
-from factbook.integrations.github.api import GithubApi
-from factbook.integrations.github.options import GithubOptions
+from factbook.integrations.github.api import GithubApi, GithubOptions
 from tests.fakes.github.app import FakeGitHub
 from tests.fakes.github.state import Member, Permission, Repository, Team, Token
 from tests.importers.hosted_owner import HostedOwner, contents

@@ -6,8 +6,7 @@ The content of files is not looked at: a CODEOWNERS file may have mistakes.
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
-from factbook.integrations import code_host
-from factbook.integrations.gitea import facts as gitea
+from factbook.integrations import code_host, gitea
 from factbook.integrations.github import facts as github
 from factbook.integrations.gitlab import facts as gitlab
 

@@ -48,8 +48,8 @@ from factbook.importers.conventions import is_person_account, select_people
 from factbook.importers.importer import ImporterKind, Show
 from factbook.importers.snapshot import Snapshot, SnapshotPart
 from factbook.integrations.code_host import Slug, convert_to_milliseconds
+from factbook.integrations.gitea import list_gitea_paths
 from factbook.integrations.gitea.api import PAGE, GiteaApi, GiteaRepository, GiteaTreePage, Moment
-from factbook.integrations.gitea.client import list_gitea_paths
 from factbook.integrations.integration import run_for_each
 from factbook.outbound.cache import Memory
 from factbook.outbound.client import build_path

@@ -10,8 +10,8 @@ import pytest
 from factbook.clock import DAY, HOUR
 from factbook.integrations import code_host
 from factbook.integrations.code_host import MergedPull
+from factbook.integrations.gitea import MOST_TREE_PAGES
 from factbook.integrations.gitea.api import MOST_CLOSED, MOST_PAGES
-from factbook.integrations.gitea.client import MOST_TREE_PAGES
 from tests.fakes.faults import saying, unavailable
 from tests.fakes.gitea import state
 from tests.fakes.gitea.app import FakeGitea

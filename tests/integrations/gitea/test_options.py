@@ -8,7 +8,7 @@ import pytest
 from factbook.errors import ConfigurationError
 from factbook.facts import datasource
 from factbook.integrations.gitea import INTEGRATION
-from factbook.integrations.gitea.options import GiteaOptions
+from factbook.integrations.gitea.api import GiteaOptions
 
 SECRET = "a-secret-of-tests"
 HOST = "git.example.com"

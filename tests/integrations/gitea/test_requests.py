@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from factbook.clock import HOUR, MINUTE
+from factbook.integrations.gitea import BATCH
 from factbook.integrations.gitea.api import ProtectionRule
-from factbook.integrations.gitea.client import BATCH
 from tests.fakes import faults
 from tests.fakes.faults import saying
 from tests.fakes.gitea.app import Exchange

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.serialization import (
 from factbook.errors import ConfigurationError
 from factbook.facts import datasource
 from factbook.integrations.github import INTEGRATION
-from factbook.integrations.github.options import GithubOptions
+from factbook.integrations.github.api import GithubOptions
 from factbook.settings.option_tables import read_options
 
 SECRET = "ghp_a_secret_of_tests"

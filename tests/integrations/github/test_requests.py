@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from factbook.clock import DAY, HOUR, MINUTE
-from factbook.integrations.github.client import BATCH
-from factbook.integrations.github.repositories import MOST_PAGES, MOST_ROWS
+from factbook.integrations.github import BATCH
+from factbook.integrations.github.facts import MOST_PAGES, MOST_ROWS
 from tests.fakes import faults
 from tests.fakes.github.app import FakeGitHub
 from tests.fakes.github.state import Issue, Pull, Ruleset, Token

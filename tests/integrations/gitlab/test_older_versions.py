@@ -15,7 +15,7 @@ from graphql import (
 
 from factbook.importers.gitlab import queries as importer_queries
 from factbook.integrations import code_host
-from factbook.integrations.gitlab import projects
+from factbook.integrations.gitlab import facts
 from tests.fakes import faults
 from tests.fakes.gitlab.app import schema
 from tests.integrations.gitlab.asking import APP, differences, full, started
@@ -81,7 +81,7 @@ async def test_a_field_without_which_nothing_is_known_is_named() -> None:
 
 
 def test_a_query_without_one_of_its_fields_is_still_valid(subtests: pytest.Subtests) -> None:
-    for document in (projects.PROJECT_QUERY, projects.MERGED_QUERY, importer_queries.ROOTS_QUERY):
+    for document in (facts.PROJECT_QUERY, facts.MERGED_QUERY, importer_queries.ROOTS_QUERY):
         fields = [one for one in _fields(parse(document)) if len(one) > 1]
         assert len(fields) > 5
         for path in fields:

@@ -7,7 +7,7 @@ import pytest
 from factbook.errors import ConfigurationError
 from factbook.facts import datasource
 from factbook.integrations.gitlab import INTEGRATION
-from factbook.integrations.gitlab.options import GitlabOptions
+from factbook.integrations.gitlab.api import GitlabOptions
 from factbook.settings.option_tables import read_options
 
 SECRET = "glpat-a-secret-of-tests"

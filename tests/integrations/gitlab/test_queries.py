@@ -4,15 +4,15 @@ import pytest
 from graphql import parse, validate
 
 from factbook.importers.gitlab import queries as importer_queries
-from factbook.integrations.gitlab import projects
+from factbook.integrations.gitlab import facts
 from tests.fakes.gitlab.app import MOST_COMPLEXITY, schema
 from tests.fakes.gitlab.resolvers import complexity
 
 DOCUMENTS = {
-    "project": projects.PROJECT_QUERY,
-    "merged": projects.MERGED_QUERY,
-    "members": projects.MEMBERS_QUERY,
-    "codeowners": projects.CODEOWNERS_QUERY,
+    "project": facts.PROJECT_QUERY,
+    "merged": facts.MERGED_QUERY,
+    "members": facts.MEMBERS_QUERY,
+    "codeowners": facts.CODEOWNERS_QUERY,
     "roots": importer_queries.ROOTS_QUERY,
     "files": importer_queries.make_gitlab_files_query(2),
 }

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from factbook.integrations.gitlab.projects import matches_branch
+from factbook.integrations.gitlab.facts import matches_branch
 from tests.integrations.gitlab.asking import differences, full, started
 
 PROTECTION = "codehost.branchProtection"

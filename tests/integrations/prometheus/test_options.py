@@ -7,7 +7,7 @@ import pytest
 from factbook.errors import ConfigurationError
 from factbook.facts import datasource
 from factbook.integrations.prometheus import INTEGRATION
-from factbook.integrations.prometheus.options import PrometheusOptions
+from factbook.integrations.prometheus.api import PrometheusOptions
 
 URL = "https://prometheus.example.com"
 SECRET = "a secret of tests"

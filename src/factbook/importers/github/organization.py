@@ -56,8 +56,7 @@ from factbook.importers.github.queries import (
 from factbook.importers.importer import EventRules
 from factbook.importers.snapshot import ReadingProblem, Snapshot, SnapshotPart
 from factbook.integrations.code_host import ConnectionPosition
-from factbook.integrations.github.api import GithubApi, GithubQueryError, decode_github_answer
-from factbook.integrations.github.options import SLUG
+from factbook.integrations.github.api import SLUG, GithubApi, GithubQueryError, decode_github_answer
 from factbook.integrations.integration import get_stored_entry, store_entry
 from factbook.outbound.cache import Memory
 from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome, report_too_many

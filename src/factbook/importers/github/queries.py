@@ -15,13 +15,13 @@ from factbook.importers.catalog_files import FileLocation
 from factbook.importers.code_host_files import HEAD
 from factbook.importers.code_hosts import Content, HostedRepository
 from factbook.integrations.code_host import ConnectionPosition, GraphqlStruct
+from factbook.integrations.github import list_github_paths
 from factbook.integrations.github.api import (
     GithubApi,
     GithubQueryError,
     GithubQueryResult,
     decode_github_answer,
 )
-from factbook.integrations.github.client import list_github_paths
 from factbook.outbound.outcomes import REPEATED, UNUSABLE, Missing, Outcome
 
 CODEOWNERS_FILES: Final = (".github/CODEOWNERS", "CODEOWNERS", "docs/CODEOWNERS")

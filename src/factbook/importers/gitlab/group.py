@@ -54,8 +54,7 @@ from factbook.importers.gitlab.queries import (
 )
 from factbook.importers.importer import Show
 from factbook.importers.snapshot import ReadingProblem, Snapshot, SnapshotPart
-from factbook.integrations.gitlab.api import GitlabApi
-from factbook.integrations.gitlab.options import INSTANCE, SLUG
+from factbook.integrations.gitlab.api import INSTANCE, SLUG, GitlabApi
 from factbook.integrations.integration import get_stored_entry, run_for_each, store_entry
 from factbook.outbound.client import build_path
 from factbook.outbound.outcomes import Missing

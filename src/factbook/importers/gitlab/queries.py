@@ -19,6 +19,7 @@ from factbook.importers.catalog_files import FileLocation
 from factbook.importers.code_host_files import HEAD
 from factbook.importers.code_hosts import Content, HostedRepository, RootContent, Row, RowListing
 from factbook.integrations.code_host import GraphqlStruct
+from factbook.integrations.gitlab import list_gitlab_paths
 from factbook.integrations.gitlab.api import (
     NO_BRANCH,
     NO_REPOSITORY,
@@ -30,7 +31,6 @@ from factbook.integrations.gitlab.api import (
     find_next_page,
     pick_part,
 )
-from factbook.integrations.gitlab.client import list_gitlab_paths
 from factbook.outbound.outcomes import REPEATED, UNUSABLE, Missing, Outcome, read_as
 
 # From here on a member of a group may do everything with its projects but delete them.
