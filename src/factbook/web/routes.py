@@ -19,9 +19,8 @@ from factbook.web.entity.contents import ENTITY_CONTENTS
 from factbook.web.entity.fact_history import FACTS
 from factbook.web.entity.importers import IMPORTERS, IMPORTS
 from factbook.web.entity.list import CATALOG, CATALOG_EXPORT
-from factbook.web.entity.page import ENTITY
 from factbook.web.entity.sets import ENTITY_HISTORY, SETS
-from factbook.web.entity.summary import ENTITY_SUMMARY
+from factbook.web.entity.summary import ENTITY, ENTITY_SUMMARY
 from factbook.web.fact_across import FACT_ACROSS
 from factbook.web.live import ChangeTail
 from factbook.web.live_stream import LIVE

@@ -8,23 +8,16 @@ from urllib.parse import quote
 
 import msgspec
 
-from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
 from factbook.catalog import validation
 from factbook.catalog.kinds import RELATIONS
 from factbook.catalog.ref import EntityRef
 from factbook.catalog.store import browse, stored_entities
 from factbook.catalog.store.stored_entities import DisplayName, EntityDetail
-from factbook.datasources.custom import yaml_text
-from factbook.errors import InputError, UnsupportedError
-from factbook.facts import store
 from factbook.http.requests import Reply, run_offloaded
 from factbook.integrations import catalog
-from factbook.scheduling import runs
 from factbook.storage import Database
-from factbook.web import data_sources
-from factbook.web.entity import facts
 from factbook.web.site import fact_display, formats
-from factbook.web.site.endpoint import Handler, PageRoute
+from factbook.web.site.endpoint import Handler
 from factbook.web.site.formats import entity_path, name_of, naturally
 from factbook.web.site.page_context import PageContext
 
@@ -561,10 +554,6 @@ CONTENTS: Final = {"group": "Owns", "system": "Contains", "domain": "Contains"}
 PATH = "/catalog/{kind}/{namespace}/{name}"
 
 _NEAR = 5
-_RELATIONS = 100  # of one page
-_MOST_PAGES = 10_000
-_LARGEST_YAML = 1_000_000  # characters of JSON
-_RAW = 200_000  # characters of a document that are shown; all of it can be downloaded
 
 
 class EntityView(NamedTuple):
@@ -624,82 +613,6 @@ def _decoded(shown: EntityDetail) -> EntityView:
     return EntityView(shown, entity, relations_of(shown), outward_links(entity))
 
 
-async def relations(visit: PageContext, found: EntityView) -> Reply:
-    """Page of an entity's relations, of one type or all, in pages."""
-    everything = found.relations
-    type_ = visit.query("type")
-    asked = [each for each in everything if type_ in ("", each.type)]
-    number = _number(visit.query("page", "1"))
-    first = (number - 1) * _RELATIONS
-    shown = asked[first : first + _RELATIONS]
-    path = f"{found.path}/relations?type={formats.segment(type_)}&page="
-    return visit.page(
-        "entity-relations.html",
-        **frame(found, "Relations"),
-        types=relation_types(everything),
-        type=type_,
-        rows=await listed(visit.state.database, shown),
-        total=len(asked),
-        first=first,
-        before=f"{path}{number - 1}" if number > 1 else None,
-        after=f"{path}{number + 1}" if first + _RELATIONS < len(asked) else None,
-    )
-
-
-async def raw(visit: PageContext, found: EntityView) -> Reply:
-    """Page of an entity as JSON and as YAML, to copy."""
-    text: str = await run_offloaded(formats.json_text, found.entity)
-    forms = [("JSON", "json", text), ("YAML", "yaml", "")]
-    if len(forms[0][2]) <= _RAW:
-        forms[1] = ("YAML", "yaml", await run_offloaded(yaml_text.write_yaml, found.entity))
-    return visit.page(
-        "entity-raw.html",
-        **frame(found, "Raw"),
-        forms=forms,
-        too_long=len(forms[0][2]) > _RAW,
-    )
-
-
-async def as_json(visit: PageContext, found: EntityView) -> Reply:
-    """Entity as a JSON file."""
-    text: str = await run_offloaded(formats.json_text, found.entity)
-    return _file(found, "json", text + "\n", b"application/json")
-
-
-async def as_yaml(visit: PageContext, found: EntityView) -> Reply:
-    """Entity as a YAML file; the largest come as JSON, which does not take seconds."""
-    if len(found.shown.stored.render()) > _LARGEST_YAML:
-        raise UnsupportedError("This entity is too large for YAML; take its JSON.")
-    text = await run_offloaded(yaml_text.write_yaml, found.entity)
-    return _file(found, "yaml", text, b"application/yaml; charset=utf-8")
-
-
-async def source(visit: PageContext, found: EntityView) -> Reply:
-    """Page of all facts of an entity from one data source."""
-    known = await visit.state.registry.current()
-    asked = known.sources.get(visit.request.parameter("source"))
-    if asked is None or catalog.is_catalog_source(asked.id):
-        return visit.redirect(found.path)
-    database = visit.state.database
-    down = await runs.fetch_outages(database, [asked.id])
-    card = await facts.card(
-        visit,
-        found.shown.id,
-        found.ref,
-        asked,
-        await store.find_latest(database, asked.id, found.shown.id),
-        down.get(asked.id),
-        found.entity,
-        can_collect=facts.can_collect(visit, known, asked),
-    )
-    return visit.page(
-        "entity-source.html",
-        **frame(found, ""),
-        card=card,
-        cadence=data_sources.describe_cadence,
-    )
-
-
 def frame(found: EntityView, tab: str) -> dict[str, Any]:
     """Template values common to all pages of the entity."""
     spec = found.entity.get("spec") or {}
@@ -724,13 +637,6 @@ def frame(found: EntityView, tab: str) -> dict[str, Any]:
     }
 
 
-def _file(found: EntityView, ending: str, text: str, content_type: bytes) -> Reply:
-    name = "".join(char if char.isascii() and (char.isalnum() or char in "-_.") else "-"
-                   for char in formats.name_of(found.ref))  # fmt: skip
-    headers = {"content-disposition": f'attachment; filename="{name[:100]}.{ending}"'}
-    return Reply(text.encode(), headers=headers, content_type=content_type)
-
-
 async def _missing(visit: PageContext, ref: EntityRef) -> Reply:
     """Page for an unknown entity, with suggestions."""
     near, is_owner = list[str](), False
@@ -748,20 +654,3 @@ async def _missing(visit: PageContext, ref: EntityRef) -> Reply:
         is_owner=is_owner,
         near=near[: 2 * _NEAR],
     )
-
-
-def _number(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:9]) <= _MOST_PAGES:
-        raise InputError("There is no such page of the list.")
-    return int(text[:9])
-
-
-_NEEDS = (CATALOG_READ, SOURCE_READ)
-
-ENTITY: Sequence[PageRoute] = (
-    PageRoute("GET", f"{PATH}/relations", of_entity(relations), _NEEDS),
-    PageRoute("GET", f"{PATH}/raw", of_entity(raw), _NEEDS),
-    PageRoute("GET", f"{PATH}/raw.json", of_entity(as_json), _NEEDS),
-    PageRoute("GET", f"{PATH}/raw.yaml", of_entity(as_yaml), _NEEDS),
-    PageRoute("GET", f"{PATH}/facts/{{source}}", of_entity(source), _NEEDS),
-)

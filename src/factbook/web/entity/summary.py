@@ -7,10 +7,14 @@ import msgspec
 
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
 from factbook.clock import DAY
+from factbook.datasources.custom import yaml_text
+from factbook.errors import InputError, UnsupportedError
 from factbook.facts import store
 from factbook.facts.datasource import DataSource
 from factbook.facts.schema import TYPES, Fact
-from factbook.http.requests import Reply
+from factbook.http.requests import Reply, run_offloaded
+from factbook.integrations import catalog
+from factbook.scheduling import runs
 from factbook.web import data_sources
 from factbook.web.entity import check_results, contents, facts, page, sets, team_scorecards
 from factbook.web.entity.facts import Facts
@@ -20,6 +24,11 @@ from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.fact_display import Value
 from factbook.web.site.formats import segment
 from factbook.web.site.page_context import PageContext
+
+_RELATIONS = 100  # of one page
+_MOST_PAGES = 10_000
+_LARGEST_YAML = 1_000_000  # characters of JSON
+_RAW = 200_000  # characters of a document that are shown; all of it can be downloaded
 
 _CHANGES: Final = 5
 _WAITING: Final = 5
@@ -190,6 +199,104 @@ def _change(fact: Fact, value: Any, raw: msgspec.Raw | None) -> str:
     return f"{sign}{amount} in a week"
 
 
+async def relations(visit: PageContext, found: EntityView) -> Reply:
+    """Page of an entity's relations, of one type or all, in pages."""
+    everything = found.relations
+    type_ = visit.query("type")
+    asked = [each for each in everything if type_ in ("", each.type)]
+    number = _number(visit.query("page", "1"))
+    first = (number - 1) * _RELATIONS
+    shown = asked[first : first + _RELATIONS]
+    path = f"{found.path}/relations?type={formats.segment(type_)}&page="
+    return visit.page(
+        "entity-relations.html",
+        **page.frame(found, "Relations"),
+        types=page.relation_types(everything),
+        type=type_,
+        rows=await page.listed(visit.state.database, shown),
+        total=len(asked),
+        first=first,
+        before=f"{path}{number - 1}" if number > 1 else None,
+        after=f"{path}{number + 1}" if first + _RELATIONS < len(asked) else None,
+    )
+
+
+async def raw(visit: PageContext, found: EntityView) -> Reply:
+    """Page of an entity as JSON and as YAML, to copy."""
+    text: str = await run_offloaded(formats.json_text, found.entity)
+    forms = [("JSON", "json", text), ("YAML", "yaml", "")]
+    if len(forms[0][2]) <= _RAW:
+        forms[1] = ("YAML", "yaml", await run_offloaded(yaml_text.write_yaml, found.entity))
+    return visit.page(
+        "entity-raw.html",
+        **page.frame(found, "Raw"),
+        forms=forms,
+        too_long=len(forms[0][2]) > _RAW,
+    )
+
+
+async def as_json(visit: PageContext, found: EntityView) -> Reply:
+    """Entity as a JSON file."""
+    text: str = await run_offloaded(formats.json_text, found.entity)
+    return _file(found, "json", text + "\n", b"application/json")
+
+
+async def as_yaml(visit: PageContext, found: EntityView) -> Reply:
+    """Entity as a YAML file; the largest come as JSON, which does not take seconds."""
+    if len(found.shown.stored.render()) > _LARGEST_YAML:
+        raise UnsupportedError("This entity is too large for YAML; take its JSON.")
+    text = await run_offloaded(yaml_text.write_yaml, found.entity)
+    return _file(found, "yaml", text, b"application/yaml; charset=utf-8")
+
+
+async def source(visit: PageContext, found: EntityView) -> Reply:
+    """Page of all facts of an entity from one data source."""
+    known = await visit.state.registry.current()
+    asked = known.sources.get(visit.request.parameter("source"))
+    if asked is None or catalog.is_catalog_source(asked.id):
+        return visit.redirect(found.path)
+    database = visit.state.database
+    down = await runs.fetch_outages(database, [asked.id])
+    card = await facts.card(
+        visit,
+        found.shown.id,
+        found.ref,
+        asked,
+        await store.find_latest(database, asked.id, found.shown.id),
+        down.get(asked.id),
+        found.entity,
+        can_collect=facts.can_collect(visit, known, asked),
+    )
+    return visit.page(
+        "entity-source.html",
+        **page.frame(found, ""),
+        card=card,
+        cadence=data_sources.describe_cadence,
+    )
+
+
+def _file(found: EntityView, ending: str, text: str, content_type: bytes) -> Reply:
+    name = "".join(char if char.isascii() and (char.isalnum() or char in "-_.") else "-"
+                   for char in formats.name_of(found.ref))  # fmt: skip
+    headers = {"content-disposition": f'attachment; filename="{name[:100]}.{ending}"'}
+    return Reply(text.encode(), headers=headers, content_type=content_type)
+
+
+def _number(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:9]) <= _MOST_PAGES:
+        raise InputError("There is no such page of the list.")
+    return int(text[:9])
+
+
+_NEEDS = (CATALOG_READ, SOURCE_READ)
 ENTITY_SUMMARY: Sequence[PageRoute] = (
     PageRoute("GET", page.PATH, page.of_entity(show), (CATALOG_READ, SOURCE_READ)),
+)
+
+ENTITY: Sequence[PageRoute] = (
+    PageRoute("GET", f"{page.PATH}/relations", page.of_entity(relations), _NEEDS),
+    PageRoute("GET", f"{page.PATH}/raw", page.of_entity(raw), _NEEDS),
+    PageRoute("GET", f"{page.PATH}/raw.json", page.of_entity(as_json), _NEEDS),
+    PageRoute("GET", f"{page.PATH}/raw.yaml", page.of_entity(as_yaml), _NEEDS),
+    PageRoute("GET", f"{page.PATH}/facts/{{source}}", page.of_entity(source), _NEEDS),
 )
