@@ -239,7 +239,7 @@ def _routed(
         # To import them takes as long as all that machines ask for.
         from factbook.web import routes as web  # noqa: PLC0415
 
-        return web.application(state, openid, fetch_document, tracing, application, unknown)
+        return web.make_page_router(state, openid, fetch_document, tracing, application, unknown)
 
     pages = make_late(made)
 

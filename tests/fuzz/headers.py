@@ -23,7 +23,7 @@ from factbook.outbound.client import (
 from factbook.outbound.network import Guard, normalize_literal_address
 from factbook.outbound.outcomes import Answer, HostReply, Outcome
 from factbook.settings import Settings
-from factbook.web.site import cookies, page_context
+from factbook.web import pages
 from tests.fuzz.promises import check_told, lines, text, tried
 from tests.fuzz.target import Target
 from tests.service import NOON
@@ -64,9 +64,9 @@ def of_requests(data: bytes) -> None:
     assert isinstance(Proxies(_SETTINGS).client("127.0.0.1", forwarded), str)
     hosts = Hosts(_SETTINGS)
     tried(hosts.check, asked.headers.get(b"host"), asked.headers.get(b"origin"))
-    for name in (cookies.SESSION, cookies.NOTICE, cookies.ATTEMPT):
-        value = cookies.read(asked, name, secure=False) or ""
-        cookies.unpacked(value)
+    for name in (pages.SESSION_COOKIE, pages.NOTICE_COOKIE, pages.ATTEMPT_COOKIE):
+        value = pages.read_cookie(asked, name, secure=False) or ""
+        pages.unpack_cookie_text(value)
         assert identity.open_attempt(value, _KEY, NOON) is None or value
     tried(parameters.IF_MATCH.of, asked)
 
@@ -120,8 +120,8 @@ def of_cursors(data: bytes) -> None:
             again = catalog.encode_cursor(found)
             assert again.isalnum(), again
             assert catalog.decode_cursor(again, type_, "cursor") == found
-    text_ = cookies.packed(given)
-    assert cookies.unpacked(text_) == given
+    text_ = pages.pack_cookie_text(given)
+    assert pages.unpack_cookie_text(text_) == given
 
 
 def of_queries(data: bytes) -> None:
@@ -145,7 +145,7 @@ def _parameters() -> list[Parameter[Any]]:
 def of_forms(data: bytes) -> None:
     """A form is read, and every field of it is a text."""
     sent = request(b"content-type: application/x-www-form-urlencoded", body=data)
-    form = tried(lambda: asyncio.run(page_context.read(sent)))
+    form = tried(lambda: asyncio.run(pages.read_sent_form(sent)))
     if form is not None:
         assert all(isinstance(form.one(name), str) for name in form.values())
 
@@ -176,13 +176,13 @@ def of_batches(data: bytes) -> None:
 
 
 TARGETS = (
-    Target("request-headers", of_requests, ("web.site.cookies.read", "web.site.cookies.unpacked",
+    Target("request-headers", of_requests, ("web.pages.read_cookie", "web.pages.unpack_cookie_text",
         "auth.oidc.identity.open_attempt"), share=40),
     Target("answer-headers", of_answers, (), share=60),
     Target("addresses", of_addresses, (), share=60),
     Target("cursors", of_cursors, ("api.catalog.decode_cursor",), share=40),
     Target("query", of_queries, (), share=20),
-    Target("form", of_forms, ("web.site.page_context.read",), share=10),
+    Target("form", of_forms, ("web.pages.read_sent_form",), share=10),
     Target("jsonrpc", of_messages, ("api.mcp.protocol.parse_message",), share=60),
     Target("batches", of_batches, ("api.mcp.protocol.parse_batch",), share=60),
 )  # fmt: skip

@@ -32,8 +32,8 @@ def pictures(data: bytes) -> None:
     points += [(_whole(value), None if index % 3 else value) for index, value in enumerate(numbers)]
     counts = [_whole(value) for value in numbers] or [0]
     for markup in (
-        charts.sparkline(points, name),
-        charts.line_chart(
+        charts.draw_sparkline(points, name),
+        charts.draw_line_chart(
             points, title=name, unit=name[:5], start=_whole(counts[0]), end=_whole(counts[-1])
         ),
     ):

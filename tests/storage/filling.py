@@ -21,7 +21,7 @@ from factbook.integrations import SOURCES
 from factbook.operations import collection_commands
 from factbook.settings import Settings
 from factbook.storage.migrations import list_migrations
-from factbook.web.site import cookies
+from factbook.web import pages
 from tests.api.defining import SOURCES as DATA_SOURCES
 from tests.api.defining import define, item, of_entities, push, pushed
 from tests.api.test_connections import made
@@ -101,7 +101,10 @@ async def _sessions(service: Service) -> dict[str, str]:
     await ada.send("/administration/people/-/invitations", role="viewer", name="mia")
     async with service.client(None) as http:
         assert (await http.get("/api/catalog/entities")).status_code == 401
-    return {"ada": ada.http.cookies[cookies.SESSION], "vic": vic.http.cookies[cookies.SESSION]}
+    return {
+        "ada": ada.http.cookies[pages.SESSION_COOKIE],
+        "vic": vic.http.cookies[pages.SESSION_COOKIE],
+    }
 
 
 async def _fill(url: str, commit: str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from factbook.integrations import SOURCES
 from factbook.scheduling import runs
 from factbook.settings import Settings
 from factbook.storage.migrations import compute_expected_schema, introspect_schema
-from factbook.web.site import cookies
+from factbook.web import pages
 from tests.api.defining import CONNECTIONS, item
 from tests.api.defining import SOURCES as DATA_SOURCES
 from tests.api.defining import push as push_facts
@@ -130,7 +130,7 @@ async def check_access(upgraded: Upgraded) -> None:
     for name, status in (("ada", 200), ("vic", 403)):
         if name in snapshot.sessions:
             visitor = browser(service)
-            visitor.http.cookies.set(cookies.SESSION, snapshot.sessions[name])
+            visitor.http.cookies.set(pages.SESSION_COOKIE, snapshot.sessions[name])
             assert (await visitor.open("/administration/audit")).status_code == status
     listed = {one.ref: one.role for one in await users.list_users(service.state.database)}
     assert listed == {row["ref"]: row["role"] for row in snapshot.rows("people")}

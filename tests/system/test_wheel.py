@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from factbook.web.site import documentation
+from factbook.web import help
 from tests import processes
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(600)]
@@ -54,5 +54,5 @@ def test_the_wheel_serves_from_an_environment_of_its_own(
         text=True,
     )
     assert done.stdout.startswith(
-        f"{len(documentation.names())} DocumentationPage(title='The web interface'"
+        f"{len(help.list_help_names())} DocumentationPage(title='The web interface'"
     )

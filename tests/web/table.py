@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
+from factbook.web.pages import OPEN, PageRoute
 from factbook.web.routes import PAGES
-from factbook.web.site.endpoint import OPEN, PageRoute
 from tests.service import Service
 
 

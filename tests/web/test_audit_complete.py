@@ -4,8 +4,8 @@ import pytest
 
 from factbook.audit.trail import ACTIONS
 from factbook.auth.permissions import ROLES, VIEWER
+from factbook.web.pages import OPEN
 from factbook.web.routes import PAGES
-from factbook.web.site.endpoint import OPEN
 from tests.api.auditing import Watch
 from tests.api.authorizing import CALLBACK
 from tests.conftest import StartService

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from factbook.clock import DAY, HOUR, MINUTE
 from factbook.web import charts
-from factbook.web.charts import line_chart, sparkline
+from factbook.web.charts import draw_line_chart, draw_sparkline
 from tests.service import NOON
 from tests.web.pictures import (
     CSS,
@@ -32,13 +32,13 @@ def chart(*values: float | None, unit: str = "", step: int = HOUR) -> Element:
     """The wide drawing of values one step apart that end at noon."""
     shown = [(NOON - (len(values) - 1 - n) * step, value) for n, value in enumerate(values)]
     start = NOON - max(1, len(values) - 1) * step
-    return read(line_chart(shown, title="A title", unit=unit, start=start, end=NOON))[0]
+    return read(draw_line_chart(shown, title="A title", unit=unit, start=start, end=NOON))[0]
 
 
 @pytest.mark.slow
 @given(POINTS, NAMES)
 def test_a_sparkline_can_be_drawn_of_anything(found: list[charts.Point], name: str) -> None:
-    (picture,) = read(sparkline(found, name))
+    (picture,) = read(draw_sparkline(found, name))
     assert len(title(picture)) == len(name)
 
 
@@ -48,14 +48,14 @@ def test_a_sparkline_can_be_drawn_of_anything(found: list[charts.Point], name: s
 def test_a_line_chart_can_be_drawn_of_anything(
     found: list[charts.Point], name: str, unit: str, start: int, end: int
 ) -> None:
-    wide, narrow = read(line_chart(found, title=name, unit=unit, start=start, end=end))
+    wide, narrow = read(draw_line_chart(found, title=name, unit=unit, start=start, end=end))
     assert len(title(wide)) == len(title(narrow)) == len(name)
 
 
 def test_a_chart_of_very_many_points_shows_no_more_than_can_be_told_apart() -> None:
     found = [(NOON - n * MINUTE, float(n % 97)) for n in range(20_000)]
     start = NOON - 20_000 * MINUTE
-    wide, narrow = read(line_chart(found, title="", unit="", start=start, end=NOON))
+    wide, narrow = read(draw_line_chart(found, title="", unit="", start=start, end=NOON))
     assert 200 < len(of_class(wide, "chart-point")) <= 240
     assert 60 < len(of_class(narrow, "chart-point")) <= 90
 
@@ -63,8 +63,8 @@ def test_a_chart_of_very_many_points_shows_no_more_than_can_be_told_apart() -> N
 def test_a_point_shows_its_value_with_its_unit_and_time() -> None:
     marks = of_class(chart(1, 1234.5, unit="ms"), "chart-point")
     assert [title(mark) for mark in marks] == [
-        f"1 ms · {charts.moment(NOON - HOUR)}",
-        f"1,234.5 ms · {charts.moment(NOON)}",
+        f"1 ms · {charts.format_moment(NOON - HOUR)}",
+        f"1,234.5 ms · {charts.format_moment(NOON)}",
     ]
 
 
@@ -118,26 +118,26 @@ def test_a_chart_describes_its_period_and_values_in_words() -> None:
 
 def test_points_outside_the_period_and_values_that_are_no_numbers_are_left_out() -> None:
     found = [(NOON - DAY, 1.0), (NOON, float("nan")), (NOON + 1, 10**400), (NOON + 2 * DAY, 3.0)]
-    wide, _ = read(line_chart(found, title="", unit="", start=NOON - HOUR, end=NOON + HOUR))
+    wide, _ = read(draw_line_chart(found, title="", unit="", start=NOON - HOUR, end=NOON + HOUR))
     assert of_class(wide, "chart-point") == []
 
 
 def test_a_sparkline_ends_in_a_dot_which_is_hollow_when_the_value_is_past() -> None:
-    (now,) = read(sparkline([(1, 1), (2, 5)], "a"))
-    (past,) = read(sparkline([(1, 1), (2, 5), (3, None)], "a"))
+    (now,) = read(draw_sparkline([(1, 1), (2, 5)], "a"))
+    (past,) = read(draw_sparkline([(1, 1), (2, 5), (3, None)], "a"))
     assert (len(of_class(now, "spark-last")), len(of_class(now, "spark-past"))) == (1, 0)
     assert (len(of_class(past, "spark-last")), len(of_class(past, "spark-past"))) == (0, 1)
 
 
 @pytest.mark.parametrize("found", [[(5, 3.0)], [(1, 3.0), (2, 3.0)]])
 def test_a_sparkline_of_one_value_is_level_in_the_middle(found: list[charts.Point]) -> None:
-    (picture,) = read(sparkline(found, "a"))
+    (picture,) = read(draw_sparkline(found, "a"))
     (dot,) = of_class(picture, "spark-last")
     assert (value(dot, "cx"), value(dot, "cy")) == (115, 14)
 
 
 def test_the_same_data_gives_the_same_picture_and_other_data_other_ids() -> None:
-    one, same, other = (sparkline([(1, at)], "a") for at in (1, 1, 2))
+    one, same, other = (draw_sparkline([(1, at)], "a") for at in (1, 1, 2))
     assert one == same
     assert read(one)[0].get("aria-labelledby") != read(other)[0].get("aria-labelledby")
 

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from factbook.web.site import cookies
+from factbook.web import pages
 from tests.service import Service
 from tests.web.visiting import browser, signed_in
 
@@ -65,18 +65,18 @@ async def test_the_token_against_forgery_looks_different_on_each_page(service: S
         answer = await visitor.send("/administration/account/theme", theme="dark")
         assert answer.status_code == 303
     assert len(seen) == 3
-    assert len({cookies.unmasked(shown) for shown in seen}) == 1
+    assert len({pages.unmask_token(shown) for shown in seen}) == 1
 
 
 def test_what_no_page_showed_is_no_token() -> None:
-    assert cookies.unmasked(cookies.masked(TOKEN)) == TOKEN
+    assert pages.unmask_token(pages.mask_token(TOKEN)) == TOKEN
     for shown in (
         "",
         "x",
         "0" * 127,
         "g" * 128,
         "0" * 129,
-        cookies.masked(TOKEN).upper(),
+        pages.mask_token(TOKEN).upper(),
         "²" * 128,
     ):
-        assert cookies.unmasked(shown) == ""
+        assert pages.unmask_token(shown) == ""

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factbook.web.site import diff
-from factbook.web.site.diff import DiffLine, difference
+from factbook.web import sets
+from factbook.web.sets import DiffLine, compare_documents
 from tests.steps import steps
 
 
@@ -20,7 +20,7 @@ def document(**members: object) -> str:
 
 
 def test_a_changed_line_stands_between_those_around_it() -> None:
-    found = difference(document(a=1, b=2, c=3), document(a=1, b=4, c=3))
+    found = compare_documents(document(a=1, b=2, c=3), document(a=1, b=4, c=3))
     assert DiffLine("removed", '-   "b": 2,') in found.lines
     assert DiffLine("added", '+   "b": 4,') in found.lines
     assert DiffLine("same", '    "a": 1,') in found.lines
@@ -28,25 +28,25 @@ def test_a_changed_line_stands_between_those_around_it() -> None:
 
 
 def test_a_document_that_was_not_there_is_all_new() -> None:
-    found = difference(None, document(a=1))
+    found = compare_documents(None, document(a=1))
     assert {line.kind for line in found.lines} == {"added"}
-    found = difference(document(a=1), None)
+    found = compare_documents(document(a=1), None)
     assert {line.kind for line in found.lines} == {"removed"}
 
 
 def test_equal_documents_have_no_difference() -> None:
-    assert difference(document(a=1), document(a=1)).lines == []
+    assert compare_documents(document(a=1), document(a=1)).lines == []
 
 
 def test_what_is_far_from_a_change_is_left_out() -> None:
     members = {f"k{n:03}": n for n in range(200)}
-    found = difference(document(**members), document(**{**members, "k000": -1, "k199": -1}))
+    found = compare_documents(document(**members), document(**{**members, "k000": -1, "k199": -1}))
     assert len(found.lines) < 20
     assert DiffLine("same", "…") in found.lines
 
 
 def test_a_long_difference_is_cut() -> None:
-    found = difference(None, document(**{f"k{n}": n for n in range(5_000)}))
+    found = compare_documents(None, document(**{f"k{n}": n for n in range(5_000)}))
     assert found.cut
     assert len(found.lines) == 400
 
@@ -57,7 +57,7 @@ def test_what_is_removed_and_added_leads_from_one_document_to_the_other(
     before: list[str], after: list[str]
 ) -> None:
     """However little of it stands in the same order; read against difflib's own matching."""
-    lines = difference(document(a=before), document(a=after)).lines
+    lines = compare_documents(document(a=before), document(a=after)).lines
     old, new = laid_out(before), laid_out(after)
     removed = Counter(line.text[2:] for line in lines if line.kind == "removed")
     added = Counter(line.text[2:] for line in lines if line.kind == "added")
@@ -80,12 +80,12 @@ def test_documents_made_to_take_long_are_compared_in_bounded_steps(seed: int) ->
     one, other = ([chance.randint(0, 1) for _ in range(1_990)] for _ in range(2))
     for before, after in ((one, other), (one, one[1:]), ([0] * 1_990, [0, 1] * 995)):
         old, new = document(a=before), document(a=after)
-        assert {line.kind for line in difference(old, new).lines} >= {"removed"}
+        assert {line.kind for line in compare_documents(old, new).lines} >= {"removed"}
         # The shortest edits between some of these take millions.
-        assert steps(diff, partial(difference, old, new)) < 50_000
+        assert steps(sets, partial(compare_documents, old, new)) < 50_000
 
 
 def test_a_long_line_is_cut() -> None:
-    found = difference(document(a="x" * 100_000), document(a="y" * 2_000_000))
+    found = compare_documents(document(a="x" * 100_000), document(a="y" * 2_000_000))
     assert found.cut
     assert all(len(line.text) < 1_100 for line in found.lines)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from factbook.web.entity.page import outward_links
+from factbook.web.entity_view import list_outward_links
 from tests.service import Service, component
 from tests.web.entities import WEB
 from tests.web.markup import HOSTILE, is_harmless, links
@@ -14,7 +14,7 @@ from tests.web.visiting import signed_in, words
 def told(annotations: dict[str, str], *links: dict[str, Any]) -> list[tuple[str, str]]:
     """The purposes and addresses of an entity's links."""
     metadata = {"name": "web", "annotations": annotations, "links": list(links)}
-    return [(link.purpose, link.href) for link in outward_links({"metadata": metadata})]
+    return [(link.purpose, link.href) for link in list_outward_links({"metadata": metadata})]
 
 
 async def test_a_link_is_labelled_with_the_host_that_browsers_open(service: Service) -> None:

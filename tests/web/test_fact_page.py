@@ -9,7 +9,7 @@ from factbook.catalog.store import stored_entities
 from factbook.clock import DAY, HOUR, MINUTE
 from factbook.facts.schema import Fact
 from factbook.integrations import SOURCES as CATALOGS
-from factbook.web.entity import fact_rows
+from factbook.web import entity_facts
 from tests.conftest import StartService
 from tests.service import Service, component
 from tests.web.knowing import DELIVERIES, SOURCES, write
@@ -238,7 +238,7 @@ async def test_equal_runs_are_one_row_and_their_times_are_absolute_too(knowing: 
 async def test_more_equal_runs_than_a_page_reads_go_on_on_the_next(
     knowing: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fact_rows, "_READ", 60)
+    monkeypatch.setattr(entity_facts, "_READ", 60)
     for number in range(130):
         knowing.time.advance(MINUTE)
         await write(knowing, REF, {"deployments": 7, "leadTime": float(number)})

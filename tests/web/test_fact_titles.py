@@ -5,7 +5,7 @@ import pytest
 from factbook.facts import schema
 from factbook.facts.schema import SHAPE_TITLES, Fact
 from factbook.integrations import SOURCES as CATALOGS
-from factbook.web.site import fact_display
+from factbook.web import formats
 from tests.conftest import StartService
 from tests.service import Service, component
 from tests.web.visiting import signed_in, words
@@ -24,7 +24,7 @@ def test_the_name_of_a_fact_is_told_in_words(subtests: pytest.Subtests) -> None:
     ]
     for name, unit, title in cases:
         with subtests.test(name=name, unit=unit):
-            assert fact_display.title(Fact(name, "integer", unit=unit)) == title
+            assert formats.get_fact_title(Fact(name, "integer", unit=unit)) == title
 
 
 def test_every_fact_of_a_shape_has_a_title_that_says_enough_by_itself() -> None:

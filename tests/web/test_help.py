@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from factbook.web.site import documentation, page_context
+from factbook.web import help, pages
 from tests.docs.parts import DOCS
 from tests.service import Service, component
 from tests.web.markup import hrefs
@@ -19,18 +19,18 @@ LEFT_OUT = {"performance", "scale"}
 def test_every_page_for_those_who_use_the_service_is_there() -> None:
     found = {file.relative_to(DOCS).with_suffix("").as_posix() for file in DOCS.rglob("*.md")}
     shown = {name for name in found if not name.startswith("decisions/")} - LEFT_OUT
-    assert documentation.names() == shown
+    assert help.list_help_names() == shown
 
 
 @pytest.mark.slow
 def test_every_link_of_the_documentation_leads_to_a_page_and_a_heading(
     subtests: pytest.Subtests,
 ) -> None:
-    names = sorted(documentation.names())
+    names = sorted(help.list_help_names())
     assert names
     for name in names:
         with subtests.test(name=name):
-            document = documentation.document(name)
+            document = help.render_help(name)
             assert document is not None
             assert "<!--" not in document.html
             assert "<img" not in document.html
@@ -39,18 +39,16 @@ def test_every_link_of_the_documentation_leads_to_a_page_and_a_heading(
                 if target.scheme:
                     assert target.scheme in {"http", "https"}
                     continue
-                page = (
-                    target.path.removeprefix(documentation.PATH).strip("/") or documentation.START
-                )
-                found = documentation.document(page)
+                page = target.path.removeprefix(help.PATH).strip("/") or help.START
+                found = help.render_help(page)
                 assert found is not None, href
                 assert not target.fragment or target.fragment in found.anchors, href
 
 
 @pytest.mark.slow
 def test_headings_of_one_name_have_ids_of_their_own() -> None:
-    for name in documentation.names():
-        document = documentation.document(name)
+    for name in help.list_help_names():
+        document = help.render_help(name)
         assert document is not None
         ids = re.findall(r'<h\d id="([^"]*)"', document.html)
         assert len(ids) == len(set(ids)) == len(document.anchors)
@@ -66,7 +64,7 @@ async def test_every_page_has_a_link_to_the_help_that_is_about_it(service: Servi
         answer = await visitor.open(path)
         if not answer.headers.get("content-type", "").startswith("text/html"):
             continue
-        href = page_context.help_with(path)
+        href = pages.find_help(path)
         assert href in hrefs(answer.text), path
         target = urlsplit(href)
         told = await visitor.open(target.path)
@@ -80,7 +78,7 @@ async def test_where_there_is_nothing_yet_the_help_is_linked(service: Service) -
     for path in ("/sets", "/catalog", "/administration/webhooks", "/data-sources?q=none"):
         html = await visitor.text(path)
         empty = html.partition('<div class="empty">')[2].partition("Read more about this")[0]
-        assert hrefs(empty)[-1] == page_context.help_with(path), path
+        assert hrefs(empty)[-1] == pages.find_help(path), path
 
 
 @ON_SQLITE

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 import pytest
 
 from factbook.auth import sessions, users
-from factbook.web.live import look
+from factbook.web.live import look_for_changes
 from tests.api.defining import define, of_entities
 from tests.conftest import StartService
 from tests.importers.reading import IMPORTER, Imports, item, part
@@ -77,21 +77,21 @@ async def test_a_stream_that_begins_after_a_change_tells_of_it(service: Service)
 
 async def test_a_look_names_what_changed_and_nothing_else(service: Service) -> None:
     database = service.state.database
-    seen, changed = await look(database, None, (), NOON)
+    seen, changed = await look_for_changes(database, None, (), NOON)
     assert changed == {}
     await service.push("all", component("web"), component("api"))
     await define(service, of_entities())
     watched = [f"entity/{WEB}", "entity/component:default/db"]
-    seen, changed = await look(database, seen, watched, NOON + 5)
+    seen, changed = await look_for_changes(database, seen, watched, NOON + 5)
     assert changed == {f"entity/{WEB}": NOON + 5}
     visitor = await signed_in(service)
     run = (await run_of(visitor, "owners")).rpartition("/")[2]
-    seen, changed = await look(database, seen, watched, NOON + 6)
+    seen, changed = await look_for_changes(database, seen, watched, NOON + 6)
     assert set(changed) == {f"run/{run}", "source/owners", "sources"}
-    seen, changed = await look(database, seen, watched, NOON + 7)
+    seen, changed = await look_for_changes(database, seen, watched, NOON + 7)
     assert changed == {}
     await Imports(database).write(part(item("shop")))
-    _, changed = await look(database, seen, (), NOON + 8)
+    _, changed = await look_for_changes(database, seen, (), NOON + 8)
     assert set(changed) == {f"importer/{IMPORTER}", "importers"}
 
 

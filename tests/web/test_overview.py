@@ -5,7 +5,7 @@ import pytest
 from factbook.clock import DAY, HOUR
 from factbook.errors import ConfigurationError
 from factbook.outbound.outcomes import Missing, Outcome
-from factbook.web.site import formats
+from factbook.web import formats
 from tests.api.defining import define, of_entities
 from tests.conftest import StartService
 from tests.importers.madeup import ImportWorld, known_to
@@ -173,4 +173,4 @@ def test_a_share_is_rounded_neither_to_all_nor_to_nothing(subtests: pytest.Subte
         (7, 7, "100%"),
     ]:
         with subtests.test(count=count, whole=whole):
-            assert formats.percent(count, whole) == percent
+            assert formats.format_share(count, whole) == percent

@@ -5,8 +5,8 @@ from random import Random
 import pytest
 
 from factbook.catalog import kinds
-from factbook.web.charts import kind_glyph
-from factbook.web.entity.page import CAPTIONS, RelatedEntity, RelationGroup, grouped
+from factbook.web.charts import draw_kind_glyph
+from factbook.web.entity_view import CAPTIONS, RelatedEntity, RelationGroup, group_related
 
 Related = list[tuple[str, RelatedEntity]]
 
@@ -24,7 +24,7 @@ def many(type_: str, count: int) -> Related:
 def groups(found: Related) -> list[RelationGroup]:
     """Groups of all these relations."""
     types = [type_ for type_, _ in found]
-    return grouped(found, "/all", {type_: types.count(type_) for type_ in types})
+    return group_related(found, "/all", {type_: types.count(type_) for type_ in types})
 
 
 def test_of_many_entities_eight_are_shown_and_the_others_counted(subtests: pytest.Subtests) -> None:
@@ -36,7 +36,7 @@ def test_of_many_entities_eight_are_shown_and_the_others_counted(subtests: pytes
 
 
 def test_what_is_not_looked_up_counts_too() -> None:
-    [group] = grouped(many("ownerOf", 9), "/all", {"ownerOf": 2008})
+    [group] = group_related(many("ownerOf", 9), "/all", {"ownerOf": 2008})
     assert (len(group.entities), group.left) == (8, 2000)
 
 
@@ -64,5 +64,5 @@ def test_every_type_of_the_catalog_has_a_caption() -> None:
 
 
 def test_each_kind_has_a_drawing_and_unknown_kinds_share_one() -> None:
-    assert kind_glyph("Component") == kind_glyph("component") != kind_glyph("api")
-    assert kind_glyph('"><script>') == kind_glyph("anything")
+    assert draw_kind_glyph("Component") == draw_kind_glyph("component") != draw_kind_glyph("api")
+    assert draw_kind_glyph('"><script>') == draw_kind_glyph("anything")

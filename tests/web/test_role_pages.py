@@ -3,8 +3,8 @@
 import pytest
 
 from factbook.auth.permissions import ROLES, suffices_when_owned
+from factbook.web.pages import OPEN
 from factbook.web.routes import PAGES
-from factbook.web.site.endpoint import OPEN
 from tests.service import Service
 from tests.web.table import path_of
 from tests.web.visiting import signed_in

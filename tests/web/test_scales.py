@@ -14,9 +14,9 @@ from tests.web.pictures import FINITE
 def test_ticks_cover_the_range_in_round_steps(
     one: float, other: float, about: int, whole: bool
 ) -> None:
-    low, high = charts.value_range([one, other])
+    low, high = charts.choose_value_range([one, other])
     assert low < high
-    ticks = charts.value_ticks(low, high, about, whole=whole)
+    ticks = charts.make_value_ticks(low, high, about, whole=whole)
     at = [tick.at for tick in ticks]
     assert at[0] <= low
     assert at[-1] >= high
@@ -37,31 +37,31 @@ def test_ticks_of_values_are_round(subtests: pytest.Subtests) -> None:
     ]:
         with subtests.test(low=low, high=high, whole=whole):
             assert [
-                tick.label for tick in charts.value_ticks(low, high, whole=whole)
+                tick.label for tick in charts.make_value_ticks(low, high, whole=whole)
             ] == labels.split()
 
 
 def test_ticks_of_times_follow_the_length_of_the_period(subtests: pytest.Subtests) -> None:
-    today = f"{charts.moment(NOON).rsplit(' ', 3)[0]}"
+    today = f"{charts.format_moment(NOON).rsplit(' ', 3)[0]}"
     for span, labels in [
         (5 * MINUTE, "11:55 11:56 11:57 11:58 11:59 12:00"),
         (HOUR, "11:00 11:10 11:20 11:30 11:40 11:50 12:00"),
         (DAY, "12:00 18:00 N+0 06:00 12:00"),
     ]:
         with subtests.test(span=span):
-            found = [tick.label for tick in charts.time_ticks(NOON - span, NOON, 8)]
+            found = [tick.label for tick in charts.make_time_ticks(NOON - span, NOON, 8)]
             assert found == [today if label == "N+0" else label for label in labels.split()]
 
 
 def test_ticks_of_a_year_are_first_days_of_months() -> None:
-    found = [tick.label for tick in charts.time_ticks(1_767_225_600_000, 1_798_761_600_000, 7)]
+    found = [tick.label for tick in charts.make_time_ticks(1_767_225_600_000, 1_798_761_600_000, 7)]
     assert found == ["2026", "Mar", "May", "Jul", "Sep", "Nov", "2027"]
 
 
 @given(st.integers(0, 253_402_300_799_999), st.integers(0, 253_402_300_799_999), st.integers(1, 9))
 def test_ticks_of_times_stay_within_their_period(one: int, other: int, about: int) -> None:
     start, end = sorted((one, other))
-    ticks = charts.time_ticks(start, end, about)
+    ticks = charts.make_time_ticks(start, end, about)
     assert len(ticks) <= about
     assert all(start <= tick.at <= end for tick in ticks)
 
@@ -72,7 +72,7 @@ def test_of_many_points_the_peaks_the_gaps_and_the_last_remain(
     values: list[float | None], most: int
 ) -> None:
     given_ = list(enumerate(values))
-    kept = charts.downsampled(given_, most)
+    kept = charts.downsample_points(given_, most)
     assert len(kept) <= most
     assert set(kept) <= set(given_)
     assert kept[-1] == given_[-1]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from factbook.web.search import BEGINS, SAME, WITHIN, WORD, relevance
+from factbook.web.search import BEGINS, SAME, WITHIN, WORD, rank_names
 from tests.service import Service, component
 from tests.web.markup import HOSTILE, hrefs, is_harmless
 from tests.web.visiting import signed_in, words
@@ -37,12 +37,12 @@ def test_a_name_fits_as_well_as_the_text_stands_in_it(subtests: pytest.Subtests)
     ]
     for name, expected in cases:
         with subtests.test(name=name):
-            assert relevance("payments", [name]) == expected
+            assert rank_names("payments", [name]) == expected
 
 
 def test_the_best_of_several_names_counts() -> None:
-    assert relevance("pay", ["a payroll", "pay"]) == SAME
-    assert relevance("pay", []) is None
+    assert rank_names("pay", ["a payroll", "pay"]) == SAME
+    assert rank_names("pay", []) is None
 
 
 async def test_the_same_name_stands_before_a_beginning_and_a_word(service: Service) -> None:

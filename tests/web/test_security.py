@@ -5,8 +5,8 @@ import re
 import pytest
 
 from factbook.auth import permissions
+from factbook.web.pages import OPEN
 from factbook.web.routes import PAGES
-from factbook.web.site.endpoint import OPEN
 from tests.service import Service
 from tests.web.table import name_is, path_of, rows
 from tests.web.visiting import Browser, add_person, browser, signed_in

@@ -9,7 +9,7 @@ import httpx2
 
 from factbook.auth import passwords, sessions, users
 from factbook.storage import Transaction
-from factbook.web.site import cookies
+from factbook.web import pages
 from tests.service import Service
 
 PASSWORD = "correct horse battery"
@@ -110,7 +110,7 @@ async def signed_in(service: Service, name: str = "ada", role: str = "administra
 
     await service.state.database.write(work)
     found = browser(service)
-    found.http.cookies.set(cookies.SESSION, value)
+    found.http.cookies.set(pages.SESSION_COOKIE, value)
     await found.open("/administration/account")
     return found
 

@@ -46,10 +46,8 @@ from factbook.errors import (
 from factbook.http import audit, client_configs
 from factbook.http.requests import Reply
 from factbook.storage import Transaction
-from factbook.web import sign_in
-from factbook.web.site import cookies
-from factbook.web.site.endpoint import PageRoute
-from factbook.web.site.page_context import THEMES, PageContext
+from factbook.web import pages, sign_in
+from factbook.web.pages import THEMES, PageContext, PageRoute
 
 ACCOUNT_PATH = "/administration/account"
 _YEAR_SECONDS = 365 * DAY // SECOND
@@ -169,7 +167,7 @@ async def choose_theme(visit: PageContext) -> Reply:
     theme = visit.sent.one("theme")
     if theme not in THEMES:
         raise InputError(f"There is no theme of this name; there are {', '.join(THEMES)}.")
-    visit.keep_cookie(cookies.THEME, theme, _YEAR_SECONDS)
+    visit.keep_cookie(pages.THEME_COOKIE, theme, _YEAR_SECONDS)
     return visit.redirect(ACCOUNT_PATH)
 
 

@@ -38,9 +38,8 @@ from factbook.observability.service_status import Observed
 from factbook.scim import identity
 from factbook.scim.identity import NewAccount
 from factbook.storage import Transaction
-from factbook.web.site import formats
-from factbook.web.site.endpoint import PageRoute
-from factbook.web.site.page_context import PageContext
+from factbook.web import formats
+from factbook.web.pages import PageContext, PageRoute
 
 T = TypeVar("T")
 
@@ -469,7 +468,7 @@ def _name_audit_object(record: Record, detail: dict[str, Any]) -> str:
     """Display name of the object; for a token its name, because nobody knows its id."""
     if record.action.startswith("token."):
         return str(detail.get("name", record.object))
-    return formats.short_ref(record.object)
+    return formats.shorten_ref(record.object)
 
 
 def _find_object_path(visit: PageContext, record: Record) -> str | None:
@@ -479,13 +478,13 @@ def _find_object_path(visit: PageContext, record: Record) -> str | None:
     if verb == "delete" or not name:
         return None
     if subject == "set":
-        return f"/sets/{formats.segment(name)}"
+        return f"/sets/{formats.quote_segment(name)}"
     if subject == "entity":
-        return formats.entity_path(name)
+        return formats.make_entity_path(name)
     if subject in {"data-source", "facts"}:
-        return f"/data-sources/{formats.segment(name)}"
+        return f"/data-sources/{formats.quote_segment(name)}"
     if visit.may(TOKEN_MANAGE) and name.startswith("user:default/"):
-        return f"/administration/people/{formats.segment(formats.name_of(name))}"
+        return f"/administration/people/{formats.quote_segment(formats.get_ref_name(name))}"
     return None
 
 

@@ -24,7 +24,7 @@ from markupsafe import Markup, escape
 
 from factbook import invisible
 from factbook.clock import DAY, HOUR, MINUTE
-from factbook.web.site import formats
+from factbook.web import formats
 
 # What XML 1.0 allows (section 2.2); the rest shows as the replacement character.
 _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -64,40 +64,40 @@ _GLYPHS = {
 _OTHER_GLYPH = "M8 2.2L13.8 8L8 13.8L2.2 8Z"
 
 
-def element(name: str, *children: object, **attributes: object) -> Markup:
+def make_element(name: str, *children: object, **attributes: object) -> Markup:
     """An element; text and attributes are escaped, attributes that are None are left out.
 
     Names follow Python: `class_` is class, `aria_label` is aria-label.
     """
     written = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{_safe(value)}"'
+        f' {key.rstrip("_").replace("_", "-")}="{_escape_value(value)}"'
         for key, value in attributes.items()
         if value is not None
     )
-    content = "".join(map(_safe, children))
+    content = "".join(map(_escape_value, children))
     end = f">{content}</{name}>" if content else "/>"
     return Markup(f"<{name}{written}{end}")  # noqa: S704  all of it is escaped above
 
 
-def _safe(value: object) -> str:
+def _escape_value(value: object) -> str:
     """Escape text for an element or an attribute; Markup comes from `element`."""
     if isinstance(value, Markup):
         return value
     if isinstance(value, float):
-        return number(value)
+        return format_coordinate(value)
     text = invisible.marked(str(value), "\ufffd")
     if not text.isprintable():  # nothing that is printable is illegal
         text = _ILLEGAL.sub("\ufffd", text)
     return str(escape(text))
 
 
-def number(value: float) -> str:
+def format_coordinate(value: float) -> str:
     """Format a coordinate, to a tenth."""
     text = f"{value:.1f}".removesuffix(".0")
     return "0" if text == "-0" else text
 
 
-def picture(
+def make_picture(
     *children: object,
     width: float,
     height: float,
@@ -109,57 +109,57 @@ def picture(
     """An <svg> with its name and description."""
     if not _IDENT.fullmatch(ident):
         raise ValueError(f"{ident!r} is no id of an element")
-    return element(
+    return make_element(
         "svg",
-        element("title", title, id=f"{ident}-title"),
-        element("desc", desc, id=f"{ident}-desc"),
+        make_element("title", title, id=f"{ident}-title"),
+        make_element("desc", desc, id=f"{ident}-desc"),
         *children,
         class_=class_,
-        viewBox=f"0 0 {number(width)} {number(height)}",
+        viewBox=f"0 0 {format_coordinate(width)} {format_coordinate(height)}",
         role="img",
         aria_labelledby=f"{ident}-title",
         aria_describedby=f"{ident}-desc",
     )
 
 
-def ident_of(*content: object) -> str:
+def make_ident(*content: object) -> str:
     """An id derived from the content; a page that shows the same twice gives its own ids."""
     digest = blake2s(repr(content).encode("utf-8", "backslashreplace"), digest_size=6)
     return f"p{digest.hexdigest()}"
 
 
-def label(text: str, *, x: float, y: float, width: float, size: float, class_: str) -> Markup:
+def draw_label(text: str, *, x: float, y: float, width: float, size: float, class_: str) -> Markup:
     """One line of text from x on, its middle at y; text that does not fit ends in an ellipsis.
 
     The inner <svg> clips letters wider or higher than estimated.
     """
-    height, shown = 1.6 * size, fitted(text, 0.96 * width, size)
-    return element(
+    height, shown = 1.6 * size, fit_text(text, 0.96 * width, size)
+    return make_element(
         "svg",
-        element("text", shown, x=0, y=1.15 * size, class_=class_),
+        make_element("text", shown, x=0, y=1.15 * size, class_=class_),
         x=x, y=y - height / 2, width=width, height=height,
     )  # fmt: skip
 
 
-def fitted(text: str, width: float, size: float) -> str:
+def fit_text(text: str, width: float, size: float) -> str:
     """The text, or as much of its beginning as fits with an ellipsis."""
-    if text_width(text, size) <= width:
+    if estimate_text_width(text, size) <= width:
         return text
-    left, kept = width - size * _part("…"), 0
+    left, kept = width - size * _get_width_part("…"), 0
     for character in text:
-        left -= size * _part(character)
+        left -= size * _get_width_part(character)
         if left < 0:
             break
         kept += 1
     return text[:kept].rstrip() + "…"
 
 
-def text_width(text: str, size: float) -> float:
+def estimate_text_width(text: str, size: float) -> float:
     """Estimate the width of one line of text at a font size."""
-    return size * sum(map(_part, text))
+    return size * sum(map(_get_width_part, text))
 
 
-def _part(character: str) -> float:
+def _get_width_part(character: str) -> float:
     part = _PARTS.get(character)
     if part is not None:
         return part
@@ -168,18 +168,18 @@ def _part(character: str) -> float:
     return 0.0 if unicodedata.category(character) in {"Mn", "Me", "Cf"} else 0.75
 
 
-def kind_shape(kind: str) -> Markup:
+def draw_kind_shape(kind: str) -> Markup:
     """Drawing of a kind, 16 by 16, within an <svg>; one for all unknown kinds."""
     name = kind.lower()
     known = name in _GLYPHS
     class_ = f"glyph glyph-{name if known else 'other'}"
-    return element("path", d=_GLYPHS.get(name, _OTHER_GLYPH), class_=class_)
+    return make_element("path", d=_GLYPHS.get(name, _OTHER_GLYPH), class_=class_)
 
 
-def kind_glyph(kind: str) -> Markup:
+def draw_kind_glyph(kind: str) -> Markup:
     """Icon of a kind for display beside its name, and hence without a description."""
-    return element(
-        "svg", kind_shape(kind), class_="kind-glyph", viewBox="0 0 16 16", aria_hidden="true"
+    return make_element(
+        "svg", draw_kind_shape(kind), class_="kind-glyph", viewBox="0 0 16 16", aria_hidden="true"
     )
 
 
@@ -205,12 +205,14 @@ class Tick(NamedTuple):
     label: str
 
 
-def cleaned(points: Iterable[Point]) -> list[Point]:
+def clean_points(points: Iterable[Point]) -> list[Point]:
     """Points ordered by time, their values finite or None."""
-    return sorted(((at, formats.finite(value)) for at, value in points), key=lambda point: point[0])
+    return sorted(
+        ((at, formats.make_finite(value)) for at, value in points), key=lambda point: point[0]
+    )
 
 
-def place(value: float, low: float, high: float) -> float:
+def scale_value(value: float, low: float, high: float) -> float:
     """Relative position of a value between two others, from 0 to 1; 0.5 if these are equal."""
     # Divided first: the difference of two large floats may be infinite.
     unit = max(abs(low), abs(high))
@@ -220,7 +222,7 @@ def place(value: float, low: float, high: float) -> float:
     return min(1.0, max(0.0, found))
 
 
-def value_range(values: Sequence[float]) -> tuple[float, float]:
+def choose_value_range(values: Sequence[float]) -> tuple[float, float]:
     """Range of an axis: from zero, unless the values are far away from it."""
     low, high = min(values), max(values)
     if low == high == 0:
@@ -233,7 +235,7 @@ def value_range(values: Sequence[float]) -> tuple[float, float]:
     return low, high
 
 
-def value_ticks(low: float, high: float, about: int = 4, *, whole: bool = False) -> list[Tick]:
+def make_value_ticks(low: float, high: float, about: int = 4, *, whole: bool = False) -> list[Tick]:
     """Ticks at 1, 2 or 5 times a power of ten; the first is at most low, the last at least high.
 
     `whole` keeps the step from being a fraction, for counts.
@@ -255,71 +257,71 @@ def value_ticks(low: float, high: float, about: int = 4, *, whole: bool = False)
     first, last = math.floor(Fraction(low) / size), math.ceil(Fraction(high) / size)
     most = sys.float_info.max
     marks = (float(f"{n * step[0]}e{step[1]}") for n in range(first, last + 1))
-    return [Tick(at, short(at)) for at in (min(most, max(-most, mark)) for mark in marks)]
+    return [Tick(at, format_short(at)) for at in (min(most, max(-most, mark)) for mark in marks)]
 
 
-def time_ticks(start: int, end: int, about: int = 6) -> list[Tick]:
+def make_time_ticks(start: int, end: int, about: int = 6) -> list[Tick]:
     """Ticks on whole minutes, hours, days, Mondays, months or years within a period."""
     for step in _STEPS:
         origin = _WEEK_START if step % (7 * DAY) == 0 else 0
         first = origin + -((origin - start) // step) * step
         if (end - first) // step + 1 <= about:
-            return [Tick(at, _time_label(at, step)) for at in range(first, end + 1, step)]
+            return [Tick(at, _format_tick_time(at, step)) for at in range(first, end + 1, step)]
     for months in _MONTHS:
         ticks = [
-            tick for tick in _month_ticks(start, end, months, about) if start <= tick.at <= end
+            tick for tick in _make_month_ticks(start, end, months, about) if start <= tick.at <= end
         ]
         if 0 < len(ticks) <= about:
             return ticks
     return []
 
 
-def _month_ticks(start: int, end: int, months: int, about: int) -> list[Tick]:
-    first, last = _date(start), _date(end)
+def _make_month_ticks(start: int, end: int, months: int, about: int) -> list[Tick]:
+    first, last = _make_date(start), _make_date(end)
     origin = (first.year * 12 + first.month - 1) // months * months
     numbers = range(origin, last.year * 12 + last.month, months)
     # The first may lie before the start.
     if len(numbers) > about + 1:
         return []
-    return [_month_tick(number) for number in numbers if number >= 12]
+    return [_make_month_tick(number) for number in numbers if number >= 12]
 
 
-def _month_tick(number: int) -> Tick:
+def _make_month_tick(number: int) -> Tick:
     date = datetime(number // 12, number % 12 + 1, 1, tzinfo=UTC)
     at = (date - _EPOCH) // timedelta(milliseconds=1)
     return Tick(at, f"{date:%b}" if number % 12 else str(date.year))
 
 
-def _time_label(at: int, step: int) -> str:
-    date = _date(at)
+def _format_tick_time(at: int, step: int) -> str:
+    date = _make_date(at)
     return f"{date.day} {date:%b}" if at % DAY == 0 or step >= DAY else f"{date:%H:%M}"
 
 
-def _date(at: int) -> datetime:
-    return _EPOCH + timedelta(milliseconds=clamped(at))
+def _make_date(at: int) -> datetime:
+    return _EPOCH + timedelta(milliseconds=clamp_time(at))
 
 
-def clamped(at: int) -> int:
+def clamp_time(at: int) -> int:
     """The time, or the nearest one that can be written as a date."""
     return min(_LAST_TIME, max(0, at))
 
 
-def moment(at: int) -> str:
+def format_moment(at: int) -> str:
     """Format a time, e.g. `21 Nov 2026 06:00 UTC`."""
-    date = _date(at)
+    date = _make_date(at)
     return f"{date.day} {date:%b} {date.year} {date:%H:%M} UTC"
 
 
-def period(start: int, end: int) -> str:
+def format_period(start: int, end: int) -> str:
     """Format a period; only its days if it is longer than three."""
-    first, last = _date(start), _date(end)
+    first, last = _make_date(start), _make_date(end)
     if end - start > 3 * DAY:
         return f"{first.day} {first:%b} {first.year} to {last.day} {last:%b} {last.year}, UTC"
     day = "" if first.date() == last.date() else f"{last.day} {last:%b} {last.year} "
     return f"{first.day} {first:%b} {first.year} {first:%H:%M} to {day}{last:%H:%M} UTC"
 
 
-def short(value: float) -> str:
+def format_short(value: float) -> str:
     """Format a value for an axis, e.g. `12k`, with SI prefixes."""
     size, prefix = next(
         ((size, prefix) for size, prefix in _PREFIXES if size <= abs(value) < 10**15), (1, "")
@@ -327,7 +329,7 @@ def short(value: float) -> str:
     return f"{value / size:.12g}{prefix}".replace("e+", "e")
 
 
-def downsampled(points: Sequence[Point], most: int) -> list[Point]:
+def downsample_points(points: Sequence[Point], most: int) -> list[Point]:
     """At most this many points: of each stretch the lowest, the highest, and an unknown one.
 
     The last point stays, because it is the current one.
@@ -347,7 +349,7 @@ def downsampled(points: Sequence[Point], most: int) -> list[Point]:
     return [points[n] for n in sorted(kept)]
 
 
-def runs(points: Iterable[Point]) -> list[list[tuple[int, float]]]:
+def split_known_runs(points: Iterable[Point]) -> list[list[tuple[int, float]]]:
     """Stretches of known values."""
     found: list[list[tuple[int, float]]] = [[]]
     for at, value in points:
@@ -358,7 +360,7 @@ def runs(points: Iterable[Point]) -> list[list[tuple[int, float]]]:
     return [run for run in found if run]
 
 
-def gaps(points: Sequence[Point], end: int) -> list[tuple[int, int]]:
+def find_gaps(points: Sequence[Point], end: int) -> list[tuple[int, int]]:
     """Periods of unknown values: from the last known, or first unknown, to the next known."""
     known = [at for at, value in points if value is not None]
     found = []
@@ -374,7 +376,7 @@ _SIDES: Final = 1.0
 _CLASSES: Final = {"yes": "band-yes", "no": "band-no"}
 
 
-class Stretch(NamedTuple):
+class ValueStretch(NamedTuple):
     """A time with the same value in words, None for unknown."""
 
     value: str | None
@@ -382,28 +384,30 @@ class Stretch(NamedTuple):
     until: int
 
 
-def band(stretches: Sequence[Stretch], *, title: str, start: int, end: int, ident: str) -> Markup:
+def draw_band(
+    stretches: Sequence[ValueStretch], *, title: str, start: int, end: int, ident: str
+) -> Markup:
     """The stretches from start to end; whoever points at one reads its value and its times.
 
     It is drawn for wide and for narrow places, and the stylesheet shows the one that fits.
     """
-    start, end = clamped(start), max(clamped(end), clamped(start) + 1)
+    start, end = clamp_time(start), max(clamp_time(end), clamp_time(start) + 1)
     shown = [one for one in stretches if one.until >= start and one.since <= end]
-    wide = _band(shown, 800, title, start, end, f"{ident}-w")
-    narrow = _band(shown, 400, title, start, end, f"{ident}-n")
-    return element("div", wide, narrow, class_="chart-fit")
+    wide = _draw_band_at_width(shown, 800, title, start, end, f"{ident}-w")
+    narrow = _draw_band_at_width(shown, 400, title, start, end, f"{ident}-n")
+    return make_element("div", wide, narrow, class_="chart-fit")
 
 
-def _band(
-    shown: Sequence[Stretch], width: float, title: str, start: int, end: int, ident: str
+def _draw_band_at_width(
+    shown: Sequence[ValueStretch], width: float, title: str, start: int, end: int, ident: str
 ) -> Markup:
     def x(at: int) -> float:
-        return _SIDES + place(min(max(at, start), end), start, end) * (width - 2 * _SIDES)
+        return _SIDES + scale_value(min(max(at, start), end), start, end) * (width - 2 * _SIDES)
 
     rows = [
-        element(
+        make_element(
             "rect",
-            element("title", _words(one)),
+            make_element("title", _describe_stretch(one)),
             class_=_CLASSES.get(one.value or "", "band-unknown"),
             x=x(one.since),
             y=4.0,
@@ -412,20 +416,20 @@ def _band(
         )
         for one in shown
     ]
-    return picture(
+    return make_picture(
         *rows,
         width=width,
         height=_HEIGHT,
         class_=f"chart chart-band {'chart-wide' if width > 500 else 'chart-narrow'}",
         title=title,
-        desc="; ".join(map(_words, shown[-20:])) or "No values.",
+        desc="; ".join(map(_describe_stretch, shown[-20:])) or "No values.",
         ident=ident,
     )
 
 
-def _words(one: Stretch) -> str:
+def _describe_stretch(one: ValueStretch) -> str:
     value = one.value or "unknown"
-    return f"{value} from {moment(one.since)} to {moment(one.until)}"
+    return f"{value} from {format_moment(one.since)} to {format_moment(one.until)}"
 
 
 _SIZE = 12.0  # the font size of axes
@@ -442,71 +446,75 @@ class Column(NamedTuple):
     path: str
 
 
-def histogram(columns: Sequence[Column], *, title: str, ident: str) -> Markup:
+def draw_histogram(columns: Sequence[Column], *, title: str, ident: str) -> Markup:
     """Columns above their edges, drawn for wide and for narrow places.
 
     The stylesheet shows the one that fits.
     """
-    wide = _histogram(columns, 800, 220, title, f"{ident}-w")
-    narrow = _histogram(columns, 400, 200, title, f"{ident}-n")
-    return element("div", wide, narrow, class_="chart-fit")
+    wide = _draw_histogram_at_width(columns, 800, 220, title, f"{ident}-w")
+    narrow = _draw_histogram_at_width(columns, 400, 200, title, f"{ident}-n")
+    return make_element("div", wide, narrow, class_="chart-fit")
 
 
-def _histogram(
+def _draw_histogram_at_width(
     columns: Sequence[Column], width: float, height: float, title: str, ident: str
 ) -> Markup:
-    ticks = value_ticks(0, max(1, *(each.number for each in columns)), whole=True)
-    left = 10 + max(text_width(tick.label, _SIZE) for tick in ticks)
+    ticks = make_value_ticks(0, max(1, *(each.number for each in columns)), whole=True)
+    left = 10 + max(estimate_text_width(tick.label, _SIZE) for tick in ticks)
     top, bottom, right = 10.0, height - 26, width - 8
     scale = (bottom - top) / ticks[-1].at
     room = min(_WIDEST, (right - left) / len(columns))
-    shapes = [_grid(left, right, bottom - tick.at * scale, tick.label) for tick in ticks]
+    shapes = [_draw_grid_line(left, right, bottom - tick.at * scale, tick.label) for tick in ticks]
     shapes += [
-        _column(each, left + place * room, room, top, bottom, scale)
+        _draw_column(each, left + place * room, room, top, bottom, scale)
         for place, each in enumerate(columns)
     ]
-    return element(
+    return make_element(
         "svg",
-        element("title", title, id=f"{ident}-title"),
+        make_element("title", title, id=f"{ident}-title"),
         *shapes,
-        *_edges(columns, left, room, bottom),
+        *_draw_edge_labels(columns, left, room, bottom),
         class_=f"chart chart-line {'chart-wide' if width > 500 else 'chart-narrow'}",
-        viewBox=f"0 0 {number(width)} {number(height)}",
+        viewBox=f"0 0 {format_coordinate(width)} {format_coordinate(height)}",
         role="group",
         aria_labelledby=f"{ident}-title",
     )
 
 
-def _grid(left: float, right: float, y: float, words: str) -> Markup:
-    return element(
+def _draw_grid_line(left: float, right: float, y: float, words: str) -> Markup:
+    return make_element(
         "g",
-        element("line", x1=left, x2=right, y1=y, y2=y, class_="chart-grid"),
-        element("text", words, x=left - 8, y=y + 4, text_anchor="end", class_="chart-tick"),
+        make_element("line", x1=left, x2=right, y1=y, y2=y, class_="chart-grid"),
+        make_element("text", words, x=left - 8, y=y + 4, text_anchor="end", class_="chart-tick"),
         aria_hidden="true",
     )
 
 
-def _column(one: Column, x: float, room: float, top: float, bottom: float, scale: float) -> Markup:
+def _draw_column(
+    one: Column, x: float, room: float, top: float, bottom: float, scale: float
+) -> Markup:
     """The column, and a strip over the whole height that takes the pointer."""
     # One entity among many thousands is still seen.
     size = max(1.5, one.number * scale) if one.number else 0.0
     width = max(1.0, room - _GAP)
     shapes = [
-        element("title", one.words),
-        element("rect", x=x, y=top, width=room, height=bottom - top, class_="chart-hit"),
-        element("rect", x=x, y=bottom - size, width=width, height=size, class_="chart-column"),
+        make_element("title", one.words),
+        make_element("rect", x=x, y=top, width=room, height=bottom - top, class_="chart-hit"),
+        make_element("rect", x=x, y=bottom - size, width=width, height=size, class_="chart-column"),
     ]
     if not one.number:
-        return element("g", *shapes, aria_hidden="true")
-    return element("a", *shapes, href=one.path, aria_label=one.words)
+        return make_element("g", *shapes, aria_hidden="true")
+    return make_element("a", *shapes, href=one.path, aria_label=one.words)
 
 
-def _edges(columns: Sequence[Column], left: float, room: float, bottom: float) -> list[Markup]:
+def _draw_edge_labels(
+    columns: Sequence[Column], left: float, room: float, bottom: float
+) -> list[Markup]:
     """The words for left edges, as many as have room."""
-    widest = max(text_width(each.edge, _SIZE) for each in columns) + 10
+    widest = max(estimate_text_width(each.edge, _SIZE) for each in columns) + 10
     step = max(1, -int(-widest // room))
     return [
-        element(
+        make_element(
             "text",
             each.edge,
             x=left + place * room,
@@ -541,19 +549,22 @@ class _Frame(NamedTuple):
         return self.left + part * (self.right - self.left)
 
     def y(self, value: float) -> float:
-        return self.bottom - place(value, self.low, self.high) * (self.bottom - self.top)
+        return self.bottom - scale_value(value, self.low, self.high) * (self.bottom - self.top)
 
     def path(self, run: Iterable[tuple[int, float]]) -> str:
         """Line through a stretch of known values."""
-        return "L".join(f"{number(self.x(at))} {number(self.y(v))}" for at, v in run)
+        return "L".join(
+            f"{format_coordinate(self.x(at))} {format_coordinate(self.y(v))}" for at, v in run
+        )
 
     def area(self, run: Sequence[tuple[int, float]]) -> str:
         """Area below it."""
-        floor, first, last = number(self.bottom), run[0][0], run[-1][0]
-        return f"M{number(self.x(first))} {floor}L{self.path(run)}L{number(self.x(last))} {floor}Z"
+        floor = format_coordinate(self.bottom)
+        first, last = (format_coordinate(self.x(run[place][0])) for place in (0, -1))
+        return f"M{first} {floor}L{self.path(run)}L{last} {floor}Z"
 
 
-def sparkline(
+def draw_sparkline(
     points: Sequence[Point],
     title: str,
     *,
@@ -564,66 +575,68 @@ def sparkline(
 
     The description gives the latest, the lowest and the highest value.
     """
-    points = downsampled(cleaned(points), 120)
+    points = downsample_points(clean_points(points), 120)
     known = [value for _, value in points if value is not None]
     times = [at for at, _ in points] or [0]
     low, high = (min(known), max(known)) if known else (0.0, 0.0)
     # One time stands at the right, where the latest value is.
     start = times[0] if times[0] < times[-1] else times[-1] - 1
     frame = _Frame(4, 5, 115, 23, start, times[-1], low, high)
-    shapes = [_rest(frame)] if len(known) < 2 else _lines(frame, runs(points))
+    shapes = [_draw_rest(frame)] if len(known) < 2 else _draw_lines(frame, split_known_runs(points))
     if known:
         at, value = next((at, v) for at, v in reversed(points) if v is not None)
         past = points[-1][1] is None
-        shapes.append(_dot(frame, at, value, "spark-past" if past else "spark-last", 2.5))
-    return picture(
+        shapes.append(_draw_dot(frame, at, value, "spark-past" if past else "spark-last", 2.5))
+    return make_picture(
         *shapes,
         width=120,
         height=28,
         class_="chart spark",
         title=title,
-        desc=_summary(points, "", notes),
-        ident=ident or ident_of("sparkline", title, points),
+        desc=_summarize_points(points, "", notes),
+        ident=ident or make_ident("sparkline", title, points),
     )
 
 
-def _rest(frame: _Frame) -> Markup:
+def _draw_rest(frame: _Frame) -> Markup:
     """Placeholder line where values will be."""
     y = (frame.top + frame.bottom) / 2
-    return element("line", x1=frame.left, x2=frame.right, y1=y, y2=y, class_="spark-rest")
+    return make_element("line", x1=frame.left, x2=frame.right, y1=y, y2=y, class_="spark-rest")
 
 
-def _lines(frame: _Frame, runs: Sequence[Sequence[tuple[int, float]]]) -> list[Markup]:
-    areas = [element("path", d=frame.area(run), class_="chart-area") for run in runs if run[1:]]
+def _draw_lines(frame: _Frame, runs: Sequence[Sequence[tuple[int, float]]]) -> list[Markup]:
+    areas = [
+        make_element("path", d=frame.area(run), class_="chart-area") for run in runs if run[1:]
+    ]
     lines = [
-        element("path", d=f"M{frame.path(run)}", class_="chart-stroke")
+        make_element("path", d=f"M{frame.path(run)}", class_="chart-stroke")
         if run[1:]
-        else _dot(frame, *run[0], "chart-mark", 1.5)
+        else _draw_dot(frame, *run[0], "chart-mark", 1.5)
         for run in runs
     ]
     return areas + lines
 
 
-def _dot(frame: _Frame, at: int, value: float, class_: str, radius: float) -> Markup:
-    return element("circle", cx=frame.x(at), cy=frame.y(value), r=radius, class_=class_)
+def _draw_dot(frame: _Frame, at: int, value: float, class_: str, radius: float) -> Markup:
+    return make_element("circle", cx=frame.x(at), cy=frame.y(value), r=radius, class_=class_)
 
 
-def _summary(points: Sequence[Point], unit: str, notes: Mapping[int, str]) -> str:
-    known = [(value, _noted(at, notes)) for at, value in points if value is not None]
+def _summarize_points(points: Sequence[Point], unit: str, notes: Mapping[int, str]) -> str:
+    known = [(value, _format_note(at, notes)) for at, value in points if value is not None]
     if not known:
         return "No values."
     latest, lowest, highest = (
-        f"{formats.quantity(value, unit)}{note}"
+        f"{formats.format_quantity(value, unit)}{note}"
         for value, note in (known[-1], min(known), max(known))
     )
     return f"Latest {latest}, lowest {lowest}, highest {highest}."
 
 
-def _noted(at: int, notes: Mapping[int, str]) -> str:
+def _format_note(at: int, notes: Mapping[int, str]) -> str:
     return f" {notes[at]}" if at in notes else ""
 
 
-def line_chart(
+def draw_line_chart(
     points: Sequence[Point],
     *,
     title: str,
@@ -638,17 +651,21 @@ def line_chart(
     It is drawn for wide and for narrow places, and the stylesheet shows the one that fits. Many
     points are reduced to those that preserve lows, peaks and gaps.
     """
-    start, end = clamped(start), clamped(end)
+    start, end = clamp_time(start), clamp_time(end)
     if end <= start:
         start, end = max(0, start - HOUR), max(0, start - HOUR) + HOUR
-    shown = [(at, value) for at, value in cleaned(points) if start <= at <= end]
-    ident = ident or ident_of("line", title, unit, start, end, shown)
-    wide = _line_chart(shown, 800, 260, 240, title, unit, start, end, notes, f"{ident}-w")
-    narrow = _line_chart(shown, 400, 220, 90, title, unit, start, end, notes, f"{ident}-n")
-    return element("div", wide, narrow, class_="chart-fit")
+    shown = [(at, value) for at, value in clean_points(points) if start <= at <= end]
+    ident = ident or make_ident("line", title, unit, start, end, shown)
+    wide = _draw_line_chart_at_width(
+        shown, 800, 260, 240, title, unit, start, end, notes, f"{ident}-w"
+    )
+    narrow = _draw_line_chart_at_width(
+        shown, 400, 220, 90, title, unit, start, end, notes, f"{ident}-n"
+    )
+    return make_element("div", wide, narrow, class_="chart-fit")
 
 
-def _line_chart(
+def _draw_line_chart_at_width(
     shown: Sequence[Point],
     width: float,
     height: float,
@@ -662,42 +679,42 @@ def _line_chart(
 ) -> Markup:
     values = [value for _, value in shown if value is not None]
     whole = all(value == int(value) for value in values)
-    low, high = value_range(values or [0.0])
-    ticks = value_ticks(low, high, whole=whole)
-    left = 10 + max(text_width(tick.label, _SIZE) for tick in ticks)
+    low, high = choose_value_range(values or [0.0])
+    ticks = make_value_ticks(low, high, whole=whole)
+    left = 10 + max(estimate_text_width(tick.label, _SIZE) for tick in ticks)
     frame = _Frame(
         left, 34, width - 8, height - 28, start, end, ticks[0].at, ticks[-1].at
     )  # fmt: skip
-    points = downsampled(shown, most)
+    points = downsample_points(shown, most)
     wide = width > 500
-    return picture(
-        *_axes(frame, ticks, unit, 7 if wide else 4),
-        *(_lines(frame, runs(points)) if values else [_nothing(frame)]),
-        *_marks(frame, points, unit, notes),
+    return make_picture(
+        *_draw_axes(frame, ticks, unit, 7 if wide else 4),
+        *(_draw_lines(frame, split_known_runs(points)) if values else [_draw_no_values(frame)]),
+        *_draw_marks(frame, points, unit, notes),
         # Above the marks, whose strips reach into them.
-        *_gaps(frame, points),
+        *_draw_gaps(frame, points),
         width=width,
         height=height,
         class_=f"chart chart-line {'chart-wide' if wide else 'chart-narrow'}",
         title=title,
-        desc=f"{period(start, end)}. {_summary(shown, unit, notes)}",
+        desc=f"{format_period(start, end)}. {_summarize_points(shown, unit, notes)}",
         ident=ident,
     )
 
 
-def _axes(frame: _Frame, ticks: Sequence[Tick], unit: str, about: int) -> list[Markup]:
-    shown = period(frame.start, frame.end)
-    room = frame.right - text_width(shown, _SIZE) - 16
+def _draw_axes(frame: _Frame, ticks: Sequence[Tick], unit: str, about: int) -> list[Markup]:
+    shown = format_period(frame.start, frame.end)
+    room = frame.right - estimate_text_width(shown, _SIZE) - 16
     shapes = [
-        label(unit, x=0, y=10, width=room, size=_SIZE, class_="chart-unit"),
-        element("text", shown, x=frame.right, y=14, text_anchor="end", class_="chart-period"),
+        draw_label(unit, x=0, y=10, width=room, size=_SIZE, class_="chart-unit"),
+        make_element("text", shown, x=frame.right, y=14, text_anchor="end", class_="chart-period"),
     ]
     for n, tick in enumerate(ticks):
         y = frame.y(tick.at)
         class_ = "chart-base" if n == 0 else "chart-grid"
         shapes += (
-            element("line", x1=frame.left, x2=frame.right, y1=y, y2=y, class_=class_),
-            element(
+            make_element("line", x1=frame.left, x2=frame.right, y1=y, y2=y, class_=class_),
+            make_element(
                 "text",
                 tick.label,
                 x=frame.left - 8,
@@ -706,42 +723,42 @@ def _axes(frame: _Frame, ticks: Sequence[Tick], unit: str, about: int) -> list[M
                 class_="chart-tick",
             ),
         )
-    for tick in time_ticks(frame.start, frame.end, about):
-        x, half = frame.x(int(tick.at)), text_width(tick.label, _SIZE) / 2
+    for tick in make_time_ticks(frame.start, frame.end, about):
+        x, half = frame.x(int(tick.at)), estimate_text_width(tick.label, _SIZE) / 2
         y = frame.bottom
-        shapes.append(element("line", x1=x, x2=x, y1=y, y2=y + 4, class_="chart-base"))
+        shapes.append(make_element("line", x1=x, x2=x, y1=y, y2=y + 4, class_="chart-base"))
         if half < x < frame.right + 8 - half:
             shapes.append(
-                element(
+                make_element(
                     "text", tick.label, x=x, y=y + 20, text_anchor="middle", class_="chart-tick"
                 )
             )
     return shapes
 
 
-def _gaps(frame: _Frame, points: Sequence[Point]) -> list[Markup]:
+def _draw_gaps(frame: _Frame, points: Sequence[Point]) -> list[Markup]:
     return [
-        element(
+        make_element(
             "rect",
-            element("title", f"unknown · {period(first, last)}"),
+            make_element("title", f"unknown · {format_period(first, last)}"),
             x=frame.x(first),
             y=frame.top,
             width=frame.x(last) - frame.x(first),
             height=frame.bottom - frame.top,
             class_="chart-gap",
         )
-        for first, last in gaps(points, frame.end)
+        for first, last in find_gaps(points, frame.end)
     ]
 
 
-def _nothing(frame: _Frame) -> Markup:
+def _draw_no_values(frame: _Frame) -> Markup:
     x, y = (frame.left + frame.right) / 2, (frame.top + frame.bottom) / 2
-    return element(
+    return make_element(
         "text", "No values in this period", x=x, y=y, text_anchor="middle", class_="chart-nothing"
     )
 
 
-def _marks(
+def _draw_marks(
     frame: _Frame, points: Sequence[Point], unit: str, notes: Mapping[int, str]
 ) -> list[Markup]:
     """A hover target for each known value, which then shows a dot."""
@@ -755,26 +772,27 @@ def _marks(
     for n, (at, value) in enumerate(known):
         last = n == len(known) - 1
         shapes = [
-            element(
+            make_element(
                 "title",
-                f"{formats.quantity(value, unit)}{_noted(at, notes)} · {moment(at)}",
+                f"{formats.format_quantity(value, unit)}{_format_note(at, notes)}"
+                f" · {format_moment(at)}",
             ),
-            _strip(frame, edges[n], edges[n + 1]),
-            _dot(frame, at, value, "chart-mark", 4.0 if last else 3.0),
+            _draw_strip(frame, edges[n], edges[n + 1]),
+            _draw_dot(frame, at, value, "chart-mark", 4.0 if last else 3.0),
         ]
         if few:  # strips of many points are narrow enough to be guides themselves
-            shapes.insert(2, _guide(frame, xs[n]))
+            shapes.insert(2, _draw_guide(frame, xs[n]))
         class_ = f"chart-point{' chart-few' if few else ''}{' chart-last' if last else ''}"
-        marks.append(element("g", *shapes, class_=class_))
+        marks.append(make_element("g", *shapes, class_=class_))
     return marks
 
 
-def _strip(frame: _Frame, left: float, right: float) -> Markup:
-    return element(
+def _draw_strip(frame: _Frame, left: float, right: float) -> Markup:
+    return make_element(
         "rect", x=left, y=frame.top, width=max(0.0, right - left),
         height=frame.bottom - frame.top, class_="chart-hit",
     )  # fmt: skip
 
 
-def _guide(frame: _Frame, x: float) -> Markup:
-    return element("line", x1=x, x2=x, y1=frame.top, y2=frame.bottom, class_="chart-guide")
+def _draw_guide(frame: _Frame, x: float) -> Markup:
+    return make_element("line", x1=x, x2=x, y1=frame.top, y2=frame.bottom, class_="chart-guide")

@@ -60,13 +60,11 @@ from factbook.http.csv_lines import (
 )
 from factbook.http.requests import Reply
 from factbook.schemas import patterns
-from factbook.web import shares
-from factbook.web.charts import Point, line_chart
+from factbook.web import formats, shares
+from factbook.web.charts import Point, draw_line_chart
+from factbook.web.formats import quote_segment
+from factbook.web.pages import PageContext, PageRoute
 from factbook.web.shares import ResultFigures, make_filter_address
-from factbook.web.site import fact_display, formats
-from factbook.web.site.endpoint import PageRoute
-from factbook.web.site.formats import segment
-from factbook.web.site.page_context import PageContext
 
 
 async def may_write_definition(visit: PageContext, stored: StagedDefinition, needed: str) -> bool:
@@ -323,11 +321,13 @@ def _make_result_row(
     if word in {"fail", "unknown"} and exemption_store.may_request_exemption(
         actor, [one.row.owner]
     ):
-        asks = f"/exemptions/-/new?check={segment(check.id)}&entity={segment(one.row.ref)}"
+        asks = (
+            f"/exemptions/-/new?check={quote_segment(check.id)}&entity={quote_segment(one.row.ref)}"
+        )
     seen = [_make_seen_value(each, one.row.ref) for each in _list_open_evidence(told)]
     return ResultRow(
         one.row.ref,
-        one.title or formats.short_ref(one.row.ref),
+        one.title or formats.shorten_ref(one.row.ref),
         one.row.owner,
         word,
         one.since,
@@ -355,21 +355,21 @@ def _make_seen_value(one: Evidence, ref: str) -> SeenValue:
     if leaf.fact.source == CHECKS:
         path = shares.make_check_path(leaf.fact.fact, entity=ref)
     elif leaf.fact.source != ENTITY:
-        place = f"{segment(leaf.fact.source)}/{segment(leaf.fact.fact)}"
-        path = f"{formats.entity_path(ref)}/facts/{place}"
+        place = f"{quote_segment(leaf.fact.source)}/{quote_segment(leaf.fact.fact)}"
+        path = f"{formats.make_entity_path(ref)}/facts/{place}"
     return SeenValue(
         language.describe_rule(leaf).removesuffix("."),
         state.name_state(one.state),
         path,
         None if one.value is None else _cut_value(one.value),
         one.collected_at,
-        one.reason and fact_display.explain_check_reason(one.reason).short,
+        one.reason and formats.explain_check_reason(one.reason).short,
         one.stale,
     )
 
 
 def _cut_value(value: Any) -> str:
-    text = formats.word_of(value)
+    text = formats.format_word(value)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
@@ -377,7 +377,7 @@ def _make_fix_link(link: str | None) -> str | None:
     """The address of a fix if a page may link it: of the web, or of a mail."""
     if link is not None and link.lower().startswith("mailto:"):
         return link
-    return formats.external(link)
+    return formats.get_external_url(link)
 
 
 CHECK_NOUN: Final = "check"
@@ -529,7 +529,7 @@ async def _draw_failing_chart(visit: PageContext, stored: StoredCheck) -> Any:
     points.append((now, current.failing))
     counted = [(one.day * DAY, one.counts) for one in kept] + [(now, current)]
     notes = {at: f"of {sum(one) - one.inapplicable:,}" for at, one in counted}
-    return line_chart(
+    return draw_line_chart(
         points,
         title="Failing entities",
         unit="",
@@ -688,7 +688,7 @@ async def _submit_decision(visit: PageContext, decision: Decision) -> Reply:
         usual_days=visit.state.settings.exemption_days,
     )
     done = await visit.writing(definition_writes.audit_exemption(f"exemption.{decision}"))(work)
-    entity = formats.short_ref(done.entity)
+    entity = formats.shorten_ref(done.entity)
     return visit.redirect(
         EXEMPTIONS_PATH, f"The exemption of {entity} is {_DECISION_WORDS[decision]}."
     )
@@ -758,7 +758,7 @@ def _make_exemption_row(
         subject,
         path or shares.make_scorecard_path(subject),
         one.holds(visit.now),
-        formats.external(one.link),
+        formats.get_external_url(one.link),
         decisions,
         is_own,
     )

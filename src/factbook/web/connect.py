@@ -32,9 +32,8 @@ from factbook.http.pipeline import InternalResponse, post_internally
 from factbook.http.requests import Reply
 from factbook.tools import Context, Tool
 from factbook.tools.tool import ToolCall
-from factbook.web.site import formats
-from factbook.web.site.endpoint import PageRoute
-from factbook.web.site.page_context import PageContext
+from factbook.web import formats
+from factbook.web.pages import PageContext, PageRoute
 
 Control = Literal["text", "integer", "number", "boolean", "choice", "list", "object"]
 
@@ -272,7 +271,7 @@ def _is_local_server(server: str) -> bool:
 async def _run_steps(visit: PageContext) -> list[CheckStep]:
     """Every step: those up to the first failure are done, the others not."""
     if seconds := visit.state.calls.take(visit.person.ref):
-        wait = f"Too many calls. Try again in {formats.counted(seconds, 'second')}."
+        wait = f"Too many calls. Try again in {formats.count_noun(seconds, 'second')}."
         first, *others = _CHECK_CALLS
         failed = CheckStep(first.title, first.method, status=429, words=wait)
         return [failed, *(CheckStep(each.title, each.method) for each in others)]
@@ -364,12 +363,12 @@ def _describe_handshake(result: dict[str, Any]) -> str:
 
 
 def _describe_tools(result: dict[str, Any]) -> str:
-    return f"{formats.counted(len(result['tools']), 'tool')}."
+    return f"{formats.count_noun(len(result['tools']), 'tool')}."
 
 
 def _describe_sources(result: dict[str, Any]) -> str:
     found = result["structuredContent"]
-    count = formats.counted(found["totalCount"], "data source")
+    count = formats.count_noun(found["totalCount"], "data source")
     return f"{count}, of which {found['customCount']:,} defined by users."
 
 
@@ -466,7 +465,7 @@ async def show_tool(visit: PageContext) -> Reply:
     answer, status, busy = None, 400 if problems else 200, ""
     if visit.query(RUN) and not problems:
         if seconds := visit.state.calls.take(visit.person.ref):
-            wait = formats.counted(seconds, "second")
+            wait = formats.count_noun(seconds, "second")
             status, busy = 429, f"Too many calls. Try again in {wait}."
         else:
             answer = await _call_tool(visit, tool, arguments)
@@ -567,7 +566,7 @@ async def _suggest_names(
 
 def _shorten_ref(ref: str) -> str:
     """Name to enter: the full reference where the name alone is another entity's."""
-    return formats.name_of(ref) if ":default/" in ref else ref
+    return formats.get_ref_name(ref) if ":default/" in ref else ref
 
 
 def _list_examples(
@@ -616,7 +615,7 @@ def _write_request(visit: PageContext, tool: Tool, arguments: Mapping[str, Any])
         "-H 'Accept: application/json, text/event-stream'",
         f"--data-raw {shlex.quote(body)}",
     ]
-    words = [f"{name}={formats.word_of(value)}" for name, value in arguments.items()]
+    words = [f"{name}={formats.format_word(value)}" for name, value in arguments.items()]
     command = ["factbook", "call", tool.name, *words]
     return {
         "message": msgspec.json.format(body, indent=2),

@@ -32,13 +32,20 @@ from factbook.integrations.vendors import VENDORS
 from factbook.scheduling import runs
 from factbook.scheduling.runs import CountedGap, GivenUpBatch, RunRecord, SourceHealth
 from factbook.storage import Write
-from factbook.web.charts import element
+from factbook.web import formats
+from factbook.web.charts import make_element
+from factbook.web.formats import (
+    Reason,
+    count_noun,
+    describe_reason,
+    format_share,
+    format_word,
+    make_commands,
+    quote_segment,
+    quote_shell_word,
+)
+from factbook.web.pages import PageContext, PageRoute
 from factbook.web.sign_in import choose_safe_path
-from factbook.web.site import fact_display
-from factbook.web.site.endpoint import PageRoute
-from factbook.web.site.fact_display import Reason, plain
-from factbook.web.site.formats import commands, counted, percent, quoted, segment, word_of
-from factbook.web.site.page_context import PageContext
 
 # Which tool a fact with a name of its shape fills.
 METRIC_TOOLS: Final[Mapping[str, str]] = {
@@ -129,7 +136,7 @@ def _describe_step(count: int, unit: str) -> str:
 
 def describe_duration(given: Duration) -> str:
     """Format a duration: `1 hour, 30 minutes`."""
-    return ", ".join(counted(count, unit.removesuffix("s")) for unit, count in given.items())
+    return ", ".join(count_noun(count, unit.removesuffix("s")) for unit, count in given.items())
 
 
 def describe_lifecycle(given: Lifecycle | None) -> str:
@@ -207,7 +214,7 @@ class SourceRow(NamedTuple):
         """Share of entities with facts in the last run."""
         last = self.last
         whole = last and last.covered + last.failed + last.skipped
-        return percent(last.covered, whole) if last and whole else None
+        return format_share(last.covered, whole) if last and whole else None
 
 
 def make_source_row(
@@ -290,12 +297,12 @@ def draw_run_bar(run: RunRecord, place: str) -> Markup:
     for name, count in shown.items():
         # Each part can be seen, however small.
         width = _LEAST_PART + room * count / whole
-        shapes.append(element("rect", x=x, y=0, width=width, height=1, class_=_FILLS[name]))
+        shapes.append(make_element("rect", x=x, y=0, width=width, height=1, class_=_FILLS[name]))
         x += width
     title = f"{place}-{run.id}"
-    return element(
+    return make_element(
         "svg",
-        element("title", f"Entities of the run: {describe_outcomes(run)}", id=title),
+        make_element("title", f"Entities of the run: {describe_outcomes(run)}", id=title),
         *shapes,
         class_="run-bar",
         viewBox=f"0 0 {_BAR_WIDTH:.0f} 1",
@@ -543,7 +550,7 @@ class SourceView(NamedTuple):
 
 def make_source_path(source_id: str) -> str:
     """Path of a source's page."""
-    return f"/data-sources/{segment(source_id)}"
+    return f"/data-sources/{quote_segment(source_id)}"
 
 
 async def find_source_view(visit: PageContext) -> SourceView:
@@ -679,7 +686,8 @@ def _make_entity_push(source: DataSource, ref: str, written_at: int, text: str) 
     values: dict[str, Any] = msgspec.json.decode(text)
     known = [fact for fact in source.schema if fact.name in values]
     shown = [
-        (fact_display.title(fact), fact_display.in_words(fact, values[fact.name])) for fact in known
+        (formats.get_fact_title(fact), formats.format_fact(fact, values[fact.name]))
+        for fact in known
     ]
     return EntityPush(ref, written_at, shown[:_EXAMPLES], len(values) - len(shown[:_EXAMPLES]))
 
@@ -691,14 +699,16 @@ def _make_push_commands(
     facts = {
         fact.name: _EXAMPLE_VALUES.get(fact.type, "text") for fact in source.schema[:_EXAMPLES]
     }
-    pairs = " ".join(quoted(f"{name}={word_of(value)}") for name, value in facts.items())
+    pairs = " ".join(
+        quote_shell_word(f"{name}={format_word(value)}") for name, value in facts.items()
+    )
     item = {"entity": ref, "facts": facts}
     body = msgspec.json.encode({"items": [item]}).decode()
-    return commands(
+    return make_commands(
         visit.server,
-        f"push-facts {quoted(source.id)} --entity {quoted(ref)} {pairs}",
-        quoted(f"{visit.server}/api/tech-insights/v1/facts/{source.id}"),
-        f"-d {quoted(body)}",
+        f"push-facts {quote_shell_word(source.id)} --entity {quote_shell_word(ref)} {pairs}",
+        quote_shell_word(f"{visit.server}/api/tech-insights/v1/facts/{source.id}"),
+        f"-d {quote_shell_word(body)}",
     )
 
 
@@ -869,7 +879,7 @@ def _make_gap_row(kind: str, reason: str, same: list[CountedGap]) -> ReasonOfGap
     places = [gap.place for gap in same if gap.place]
     most = max(gap.entities for gap in same)
     shown, rest = places[:_MOST_PLACES], places[_MOST_PLACES:]
-    return ReasonOfGaps(kind, plain(reason), most, shown, len(rest))
+    return ReasonOfGaps(kind, describe_reason(reason), most, shown, len(rest))
 
 
 SOURCE_RUNS: Sequence[PageRoute] = (

@@ -42,13 +42,11 @@ from factbook.errors import FactbookError, PreconditionFailedError, problem
 from factbook.http import audit
 from factbook.http.requests import Reply
 from factbook.storage import Transaction
-from factbook.web import checks, shares
+from factbook.web import checks, formats, shares
 from factbook.web.checks import get_definition_id
+from factbook.web.formats import quote_segment
+from factbook.web.pages import Handler, PageContext, PageRoute
 from factbook.web.shares import Share
-from factbook.web.site import formats
-from factbook.web.site.endpoint import Handler, PageRoute
-from factbook.web.site.formats import segment
-from factbook.web.site.page_context import PageContext
 
 CHECK_SKELETON: Final = """\
 id: has-owner          # it stays: results are kept under it
@@ -148,7 +146,7 @@ async def preview_scorecard_draft(visit: PageContext, card: Scorecard) -> Defini
     ]
     bars = [one._replace(path=None) for one in shares.make_level_shares(card, found.then)]
     age = await result_queries.read_age_of_checks(database, card.checks, visit.now)
-    words = formats.counted(found.then.total, "entity", "entities")
+    words = formats.count_noun(found.then.total, "entity", "entities")
     return DefinitionPreview(
         f"It is about {words}.", bars, [], found.changed, first, [], [], age, is_check=False
     )
@@ -273,7 +271,7 @@ class DefinitionEditor:
             saved = await owned.guarding(visit.writing(owned.told(about)))(work)
         else:
             saved = await visit.writing(about)(work)
-        path = f"{kind.path}/{segment(saved.id)}"
+        path = f"{kind.path}/{quote_segment(saved.id)}"
         if publish:
             return visit.redirect(path, f"Version {saved.newest_version} is published.")
         if saved.draft is None:
@@ -300,7 +298,11 @@ class DefinitionEditor:
         self, visit: PageContext, stored: StagedDefinition | None, editing: _DefinitionEditing
     ) -> Reply:
         kind = self._kind
-        path = f"{kind.path}/-/new" if stored is None else f"{kind.path}/{segment(stored.id)}/edit"
+        path = (
+            f"{kind.path}/-/new"
+            if stored is None
+            else f"{kind.path}/{quote_segment(stored.id)}/edit"
+        )
         return visit.page(
             "definition-edit.html",
             editing.status,

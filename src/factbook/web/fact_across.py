@@ -13,14 +13,11 @@ from factbook.facts.across import Bin, Distribution, EntityValue, GroupBy, Group
 from factbook.facts.schema import Fact
 from factbook.http.csv_lines import CONTENT_TYPE, make_attachment_headers, stream_value_lines
 from factbook.http.requests import Reply
-from factbook.web import charts
-from factbook.web.charts import Column, histogram
+from factbook.web import charts, formats
+from factbook.web.charts import Column, draw_histogram
+from factbook.web.formats import Reason, Value, quote_segment
+from factbook.web.pages import PageContext, PageRoute
 from factbook.web.shares import Address, Share
-from factbook.web.site import fact_display, formats
-from factbook.web.site.endpoint import PageRoute
-from factbook.web.site.fact_display import Reason, Value
-from factbook.web.site.formats import segment
-from factbook.web.site.page_context import PageContext
 
 _VALUES_ON_PAGE: Final = 50
 _TOP: Final = 20
@@ -51,7 +48,7 @@ class ValueRow(NamedTuple):
 
 def make_fact_path(source_id: str, fact: str) -> str:
     """Path of the page of a fact."""
-    return f"/data-sources/{segment(source_id)}/facts/{segment(fact)}"
+    return f"/data-sources/{quote_segment(source_id)}/facts/{quote_segment(fact)}"
 
 
 def _make_values_address(address: Address, **wanted: str) -> str:
@@ -60,7 +57,7 @@ def _make_values_address(address: Address, **wanted: str) -> str:
 
 
 def _make_export_path(source_id: str, fact: str) -> str:
-    return f"/data-sources/{segment(source_id)}/values/{segment(fact)}"
+    return f"/data-sources/{quote_segment(source_id)}/values/{quote_segment(fact)}"
 
 
 async def show_fact_across(visit: PageContext) -> Reply:
@@ -81,7 +78,7 @@ async def show_fact_across(visit: PageContext) -> Reply:
         "data-source-fact.html",
         source=column.source,
         fact=fact,
-        label=fact_display.title(fact),
+        label=formats.get_fact_title(fact),
         address=address,
         found=found,
         age=result_queries.read_age_of_facts(database, [column.source.id], kept.at),
@@ -158,10 +155,14 @@ def _draw_histogram(address: Address, fact: Fact, bins: Sequence[Bin]) -> Any:
         given = {
             name: _format_bound(fact, value) for name, value in bounds.items() if value is not None
         }
-        words = f"{_format_range(fact, one)}: {formats.counted(one.number, 'entity', 'entities')}"
+        words = (
+            f"{_format_range(fact, one)}: {formats.count_noun(one.number, 'entity', 'entities')}"
+        )
         edge = "older" if one.start is None else _format_edge(fact, one.start)
         columns.append(Column(one.number, words, edge, _make_values_address(address, **given)))
-    return histogram(columns, title=f"Entities by {fact_display.title(fact)}", ident="spread")
+    return draw_histogram(
+        columns, title=f"Entities by {formats.get_fact_title(fact)}", ident="spread"
+    )
 
 
 def _list_value_shares(address: Address, fact: Fact, found: Distribution) -> Iterator[Share]:
@@ -180,30 +181,31 @@ def _list_value_shares(address: Address, fact: Fact, found: Distribution) -> Ite
             if is_whole and text and "\0" not in text
             else None
         )
-        yield Share(fact_display.in_words(fact, value) or "empty", count, most, path)
+        yield Share(formats.format_fact(fact, value) or "empty", count, most, path)
 
 
 def _make_group_row(address: Address, fact: Fact, by: GroupBy, group: GroupFigures) -> GroupRow:
     name = group.name or fact_columns.NO_VALUE
     path = address.to(**{by: name})
     if group.true is not None:
-        summary = formats.percent(group.true, group.known) if group.known else None
+        summary = formats.format_share(group.true, group.known) if group.known else None
     else:
         summary = None if group.median is None else _format_quantity(fact, group.median)
-    return GroupRow(formats.short_owner(group.name) or "none", path, group, summary)
+    return GroupRow(formats.shorten_owner(group.name) or "none", path, group, summary)
 
 
 def _make_value_row(source_id: str, fact: Fact, row: EntityValue) -> ValueRow:
-    value = None if row.value is None else fact_display.shown(fact, row.value)
-    reason = None if row.reason is None else fact_display.plain(row.reason)
-    path = f"{formats.entity_path(row.ref)}/facts/{segment(source_id)}/{segment(fact.name)}"
+    value = None if row.value is None else formats.display_fact(fact, row.value)
+    reason = None if row.reason is None else formats.describe_reason(row.reason)
+    entity_path = formats.make_entity_path(row.ref)
+    path = f"{entity_path}/facts/{quote_segment(source_id)}/{quote_segment(fact.name)}"
     return ValueRow(row.ref, path, value, reason, row.at, row.kept)
 
 
 def _format_quantity(fact: Fact, value: float) -> str:
     if fact.type == "datetime":
-        return charts.moment(int(value))
-    return formats.quantity(value, fact_display.unit_of(fact))
+        return charts.format_moment(int(value))
+    return formats.format_quantity(value, formats.get_fact_unit(fact))
 
 
 def _format_bound(fact: Fact, value: float) -> str:
@@ -222,8 +224,8 @@ def _format_range(fact: Fact, one: Bin) -> str:
 
 def _format_edge(fact: Fact, value: float) -> str:
     if fact.type == "datetime":
-        return charts.moment(int(value)).removesuffix(" UTC").rpartition(" ")[0]
-    return formats.figure(value)
+        return charts.format_moment(int(value)).removesuffix(" UTC").rpartition(" ")[0]
+    return formats.format_figure(value)
 
 
 _NEEDS: Final = (CATALOG_READ, SOURCE_READ)

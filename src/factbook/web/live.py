@@ -9,16 +9,19 @@ not read. Whoever is signed out or loses a permission gets no more events.
 
 import asyncio
 from collections.abc import (
+    AsyncIterator,
     Callable,
     Collection,
     Coroutine,
     Iterable,
     Iterator,
     Mapping,
+    Sequence,
 )
 from contextlib import contextmanager, suppress
 from typing import Any, Final, NamedTuple
 
+from factbook.auth import sessions
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ, SOURCE_READ
 from factbook.clock import MINUTE, SECOND, Clock
 from factbook.errors import InputError, TooManyRequestsError, UnavailableError
@@ -28,12 +31,14 @@ from factbook.events.store import (
     list_event_marks,
     list_event_subjects,
 )
+from factbook.http.requests import Reply
 from factbook.importers import records
 from factbook.importers.records import ImportRun
 from factbook.importers.snapshot import PREFIX
 from factbook.scheduling import runs
 from factbook.scheduling.runs import RunRecord
 from factbook.storage import Database
+from factbook.web.pages import PageContext, PageRoute
 
 # More than any page shows, and the longest of an entity.
 _MOST_TOPICS: Final = 8
@@ -57,7 +62,7 @@ _WITH_ID: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
-def checked(named: Iterable[str]) -> frozenset[str]:
+def check_topics(named: Iterable[str]) -> frozenset[str]:
     """The topics of a request; raises InputError for unknown ones and for too many."""
     found = frozenset(named)
     if not found or len(found) > _MOST_TOPICS:
@@ -70,7 +75,7 @@ def checked(named: Iterable[str]) -> frozenset[str]:
     return found
 
 
-def permissions(topics: Iterable[str]) -> tuple[str, ...]:
+def list_topic_permissions(topics: Iterable[str]) -> tuple[str, ...]:
     """The permissions that it takes to hear of all these topics."""
     found: dict[str, None] = {}
     for topic in topics:
@@ -79,17 +84,17 @@ def permissions(topics: Iterable[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def entities(topics: Iterable[str]) -> Iterator[str]:
+def list_watched_entities(topics: Iterable[str]) -> Iterator[str]:
     """The references of the entities among the topics."""
     return (topic.removeprefix(_ENTITY) for topic in topics if topic.startswith(_ENTITY))
 
 
-def of_entity(ref: str) -> str:
+def name_entity_topic(ref: str) -> str:
     """The topic of an entity."""
     return f"{_ENTITY}{ref}"
 
 
-def of_mark(mark: EventMark) -> Iterator[str]:
+def list_mark_topics(mark: EventMark) -> Iterator[str]:
     """The topics of a row of the feed, but for the entities in it."""
     match mark.topic:
         case "source":
@@ -106,12 +111,12 @@ def of_mark(mark: EventMark) -> Iterator[str]:
             yield from ("importers", f"importer/{mark.about.split('/')[1]}")
 
 
-def of_run(run: RunRecord) -> Iterator[str]:
+def list_run_topics(run: RunRecord) -> Iterator[str]:
     """The topics of a run with other figures than before."""
     yield from (f"run/{run.id}", f"source/{run.source_id}")
 
 
-def of_import(run: ImportRun) -> Iterator[str]:
+def list_import_topics(run: ImportRun) -> Iterator[str]:
     """The topics of a run of an importer that went a step further."""
     yield from ("importers", f"importer/{run.importer}")
 
@@ -150,21 +155,21 @@ class TopicChanges:
             self.times[topic] = max(time, self.times.get(topic, 0))
 
 
-async def look(
+async def look_for_changes(
     database: Database, before: Look | None, watched: Collection[str], now: int
 ) -> tuple[Look, dict[str, int]]:
     """Look at what has changed, since the look before; of entities, at those that are `watched`."""
     changes = TopicChanges(now, is_first=before is None)
     found = Look(
-        await _read_feed(database, before, watched, changes),
+        await _read_feed_changes(database, before, watched, changes),
         await runs.list_followed_runs(database, _RUNS),
         await records.get_latest_runs(database),
     )
-    _compare(found, before or Look(0, {}, {}), changes)
+    _compare_runs(found, before or Look(0, {}, {}), changes)
     return found, changes.times
 
 
-async def _read_feed(
+async def _read_feed_changes(
     database: Database, before: Look | None, watched: Collection[str], changes: TopicChanges
 ) -> int:
     """Note what the feed tells; returns the position of its last row."""
@@ -174,30 +179,30 @@ async def _read_feed(
         position = before.position
     marks = await list_event_marks(database, position, _MOST_CHANGES)
     for mark in marks:
-        changes.note(of_mark(mark), mark.at)
+        changes.note(list_mark_topics(mark), mark.at)
     if not marks:
         return position
     last = marks[-1].position
-    if wanted := set(entities(watched)):
+    if wanted := set(list_watched_entities(watched)):
         for ref in wanted & await list_event_subjects(database, position, last):
-            changes.note([of_entity(ref)], marks[-1].at)
+            changes.note([name_entity_topic(ref)], marks[-1].at)
     return last
 
 
-def _compare(found: Look, before: Look, changes: TopicChanges) -> None:
+def _compare_runs(found: Look, before: Look, changes: TopicChanges) -> None:
     for run in found.runs.values():
         known = before.runs.get(run.id)
         if run != known:
-            changes.note(of_run(run), run.finished_at)
+            changes.note(list_run_topics(run), run.finished_at)
         if known is None or run.finished_at != known.finished_at:
             changes.note([SOURCES], run.finished_at or run.started_at)
     for run in before.runs.values():
         # One that was long under way, and is not among the last that were begun.
         if run.id not in found.runs and run.finished_at is None:
-            changes.note((*of_run(run), SOURCES), None)
+            changes.note((*list_run_topics(run), SOURCES), None)
     for import_run in found.imports.values():
         if import_run != before.imports.get(import_run.importer):
-            changes.note(of_import(import_run), import_run.ended_at)
+            changes.note(list_import_topics(import_run), import_run.ended_at)
 
 
 # Seconds between two looks.
@@ -307,9 +312,66 @@ class ChangeTail:
     async def _look(self, seen: Look | None) -> Look:
         now = self._clock()
         watched = {topic for each in self._listeners for topic in each.topics}
-        found, times = await look(self._database, seen, watched, now)
+        found, times = await look_for_changes(self._database, seen, watched, now)
         for each in self._listeners:
             each.hear(times)
         fresh = {topic: at for topic, at in self._times.items() if at > now - _KEPT}
         self._times = fresh | times
         return found
+
+
+LIVE_PATH: Final = "/live"
+# Proxies end connections on which nothing came for a minute.
+_BEAT_SECONDS: Final = 20.0
+# Changes that come close together are told once.
+_PAUSE_SECONDS: Final = 1.0
+_OPENED: Final = b"event: opened\ndata:\n\n"
+_CHANGED: Final = b"event: changed\ndata:\n\n"
+_BEAT: Final = b":\n\n"
+_DIGITS: Final = 15
+
+# Proxies neither wait for more of it nor change it.
+_HEADERS: Final = {"cache-control": "no-store, no-transform", "x-accel-buffering": "no"}
+
+
+async def stream_changes(visit: PageContext) -> Reply:
+    """Stream of changes of the topics in the query, from the time on at which a page was made."""
+    watched = check_topics(visit.request.all("topic"))
+    visit.require(*list_topic_permissions(watched))
+    since = visit.query("since", str(visit.now))
+    if not (since.isascii() and since.isdigit() and len(since) < _DIGITS):
+        raise InputError("`since` is a time in milliseconds since the epoch.")
+    visit.site.tail.check_room(visit.person.ref)
+    listener = Listener(visit.person.ref, watched, int(since))
+    return Reply(
+        _stream_events(visit, listener), headers=_HEADERS, content_type=b"text/event-stream"
+    )
+
+
+async def _stream_events(visit: PageContext, listener: Listener) -> AsyncIterator[bytes]:
+    gone = asyncio.ensure_future(visit.request.gone())
+    gone.add_done_callback(lambda _: listener.wake())
+    try:
+        with visit.site.tail.listening(listener):
+            yield _OPENED
+            while True:
+                has_news = await listener.wait(_BEAT_SECONDS)
+                if gone.done() or listener.is_over or not await _may_still_listen(visit, listener):
+                    return
+                yield _CHANGED if has_news else _BEAT
+                if has_news:
+                    await asyncio.wait([gone], timeout=_PAUSE_SECONDS)
+    finally:
+        gone.cancel()
+
+
+async def _may_still_listen(visit: PageContext, listener: Listener) -> bool:
+    """Look whether the session is as good as when the stream began."""
+    database = visit.state.database
+    database.refresh()
+    found = await sessions.find_session(database, visit.person.hash)
+    needs = list_topic_permissions(listener.topics)
+    return found is not None and found.counts(visit.now) and found.permissions.issuperset(needs)
+
+
+LIVE: Sequence[PageRoute] = (PageRoute("GET", LIVE_PATH, stream_changes),)

@@ -23,9 +23,8 @@ from factbook.events.store import TYPES, EventType
 from factbook.http import audit
 from factbook.http.requests import Reply
 from factbook.schemas.events import DigestForm, Weekday
-from factbook.web.site.endpoint import PageRoute
-from factbook.web.site.formats import segment
-from factbook.web.site.page_context import Form, PageContext
+from factbook.web.formats import quote_segment
+from factbook.web.pages import Form, PageContext, PageRoute
 from factbook.webhooks import digests, sender, store
 from factbook.webhooks.digests import WEEKDAYS, DigestCadence, StoredDigest, WantedDigest
 
@@ -226,7 +225,7 @@ def _show_connection_form(
         problems=[_label_option(problem) for problem in problems],
         action=f"{CONNECTIONS_PATH}/new"
         if found is None
-        else f"{CONNECTIONS_PATH}/{segment(found.name)}/edit",
+        else f"{CONNECTIONS_PATH}/{quote_segment(found.name)}/edit",
         path=CONNECTIONS_PATH,
     )
 
@@ -358,7 +357,7 @@ def _get_id(visit: PageContext) -> str:
 
 
 def _make_webhook_path(id_: str) -> str:
-    return f"{WEBHOOKS_PATH}/{segment(id_)}"
+    return f"{WEBHOOKS_PATH}/{quote_segment(id_)}"
 
 
 _WEBHOOK_NEEDS: Final = (EVENTS_READ, OPERATIONS_MANAGE)
@@ -523,7 +522,7 @@ def _label_problem(error: InputError | ConflictError) -> str:
 
 
 def _make_digest_path(id_: str) -> str:
-    return f"{DIGESTS_PATH}/{segment(id_)}"
+    return f"{DIGESTS_PATH}/{quote_segment(id_)}"
 
 
 _DIGEST_NEEDS: Final = (CATALOG_READ, CHECK_READ, OPERATIONS_MANAGE)

@@ -24,16 +24,21 @@ from factbook.http.requests import Reply
 from factbook.importers import management
 from factbook.importers.management import ImporterStatus
 from factbook.storage import Database
-from factbook.web import data_sources, fact_across, scorecards, shares
-from factbook.web.charts import ident_of, sparkline
+from factbook.web import (
+    data_sources,
+    entity_checks,
+    entity_view,
+    fact_across,
+    formats,
+    scorecards,
+    shares,
+)
+from factbook.web.charts import draw_sparkline, make_ident
 from factbook.web.data_sources import SourceRow
-from factbook.web.entity import contents, page, team_scorecards
-from factbook.web.entity.contents import ContentsTable
+from factbook.web.entity_checks import ContentsTable
+from factbook.web.formats import count_noun, quote_segment
+from factbook.web.pages import PageContext, PageRoute
 from factbook.web.shares import ResultFigures, Share, describe_populations, make_trend_points
-from factbook.web.site import formats
-from factbook.web.site.endpoint import PageRoute
-from factbook.web.site.formats import counted, segment
-from factbook.web.site.page_context import PageContext
 
 _DAYS: Final = 30
 _DAYS_OF_CHANGE: Final = 7  # days
@@ -82,7 +87,7 @@ class TeamScores(NamedTuple):
     scores: Sequence[Share | None]
 
 
-async def of_scorecards(
+async def count_owned_levels(
     database: Database, given: Iterable[ScorecardInEffect]
 ) -> list[OwnedLevels]:
     """The sums of some scorecards."""
@@ -92,7 +97,7 @@ async def of_scorecards(
     ]
 
 
-async def standing(
+async def make_scorecard_standing(
     database: Database, levels: OwnedLevels, counts: Mapping[str, StateCounts], now: int
 ) -> ScorecardStanding:
     """The standing of a scorecard over everybody's entities."""
@@ -106,11 +111,11 @@ async def standing(
     line = None
     if len(scores) > 1:
         title = f"Mean score of {card.title}, {_DAYS} days"
-        line = sparkline(
+        line = draw_sparkline(
             scores,
             title,
             notes=describe_populations(points),
-            ident=ident_of("overview", card.id),
+            ident=make_ident("overview", card.id),
         )
     return ScorecardStanding(
         card.title,
@@ -120,12 +125,12 @@ async def standing(
         scorecards.sum_result_figures(card, counts),
         bars,
         line,
-        team_scorecards.change(scores, _DAYS),
-        _moves([*(level.id for level in card.levels)][::-1], bars, points),
+        entity_checks.change(scores, _DAYS),
+        _list_level_shifts([*(level.id for level in card.levels)][::-1], bars, points),
     )
 
 
-def by_team(levels: Sequence[OwnedLevels], tree: GroupHierarchy) -> tuple[list[TeamScores], int]:
+def rank_teams(levels: Sequence[OwnedLevels], tree: GroupHierarchy) -> tuple[list[TeamScores], int]:
     """The teams at the top with all below them, the lowest score first, and how many are left.
 
     Where one team is above all others, they are those right below it.
@@ -136,13 +141,13 @@ def by_team(levels: Sequence[OwnedLevels], tree: GroupHierarchy) -> tuple[list[T
     if len(teams) == 1 and (below := tree.children.get(teams[0], set()) & named - {teams[0]}):
         teams = sorted(below)
     first = sums[0] if sums else {}
-    teams.sort(key=lambda team: (_mean(first.get(team, NO_TALLY)), team))
+    teams.sort(key=lambda team: (_order_by_mean(first.get(team, NO_TALLY)), team))
     rows = [
         TeamScores(
-            formats.short_owner(team) or "without an owner",
-            formats.entity_path(team) if team else None,
+            formats.shorten_owner(team) or "without an owner",
+            formats.make_entity_path(team) if team else None,
             [
-                score(one.given, found.get(team, NO_TALLY), team)
+                make_team_score(one.given, found.get(team, NO_TALLY), team)
                 for one, found in zip(levels, sums, strict=True)
             ],
         )
@@ -151,7 +156,7 @@ def by_team(levels: Sequence[OwnedLevels], tree: GroupHierarchy) -> tuple[list[T
     return rows, len(teams[_TEAMS:])
 
 
-def score(given: ScorecardInEffect, tally: LevelTally, owner: str) -> Share | None:
+def make_team_score(given: ScorecardInEffect, tally: LevelTally, owner: str) -> Share | None:
     """The mean score of an owner, which leads to what it is the mean of; None without one."""
     if tally.mean is None:
         return None
@@ -164,12 +169,12 @@ def score(given: ScorecardInEffect, tally: LevelTally, owner: str) -> Share | No
     return Share(card.title, mean, 100, path, population=tally.scored)
 
 
-def _mean(tally: LevelTally) -> float:
+def _order_by_mean(tally: LevelTally) -> float:
     """The mean score to sort by; what has none is last."""
     return 101 if tally.mean is None else tally.mean
 
 
-def _moves(
+def _list_level_shifts(
     ids: Sequence[str], bars: Sequence[Share], points: Sequence[TrendPoint]
 ) -> list[LevelShift]:
     """Differences from a week ago; none without levels, or without figures of then."""
@@ -201,21 +206,23 @@ class ChecksInTrouble(NamedTuple):
     most: int = digests.MOST_RECENT_CHECKS
 
 
-async def checks_in_trouble(
+async def find_checks_in_trouble(
     database: Database, counts: Mapping[str, StateCounts], titles: Mapping[str, str], now: int
 ) -> ChecksInTrouble:
     """Checks in effect that need attention; `counts` are theirs."""
     found = await digests.count_recent_changes(database, now - _WEEK, now)
     return ChecksInTrouble(
-        _most({id_: one.failing for id_, one in counts.items()}, "fail", counts, titles),
-        _most(found.to("fail"), "fail", counts, titles),
-        _most(found.to("unknown"), "unknown", counts, titles),
+        _make_trouble_bars(
+            {id_: one.failing for id_, one in counts.items()}, "fail", counts, titles
+        ),
+        _make_trouble_bars(found.to("fail"), "fail", counts, titles),
+        _make_trouble_bars(found.to("unknown"), "unknown", counts, titles),
         sum(number for id_, number in found.to("pass").items() if id_ in counts),
         found.is_cut,
     )
 
 
-def _most(
+def _make_trouble_bars(
     numbers: Mapping[str, int],
     word: str,
     counts: Mapping[str, StateCounts],
@@ -262,16 +269,16 @@ class OwnGroups(NamedTuple):
     others: list[str]
 
 
-async def groups(
+async def list_own_groups(
     visit: PageContext, tree: GroupHierarchy, levels: Sequence[OwnedLevels]
 ) -> OwnGroups:
     """The groups that the person signed in is a direct member of."""
     found = sorted(await people_trust.read_stated_groups(visit.state.database, visit.person.ref))
-    shown = [await _group(visit, one, tree, levels) for one in found[:_GROUPS]]
+    shown = [await _make_own_group(visit, one, tree, levels) for one in found[:_GROUPS]]
     return OwnGroups(shown, found[_GROUPS:])
 
 
-async def _group(
+async def _make_own_group(
     visit: PageContext, group: str, tree: GroupHierarchy, levels: Sequence[OwnedLevels]
 ) -> OwnGroup:
     database = visit.state.database
@@ -284,12 +291,12 @@ async def _group(
         return not one.ref.startswith("component:"), -own.failing, -own.unknown, one.ref
 
     first = sorted(found.entities, key=place)[:_OWN_SHOWN]
-    scores = [score(one.given, one.of_group(tree, group), group) for one in levels]
+    scores = [make_team_score(one.given, one.of_group(tree, group), group) for one in levels]
     return OwnGroup(
         group,
         [one for one in scores if one is not None],
         found.total,
-        await contents.of_entities(visit, first, [one.given for one in levels]),
+        await entity_checks.make_contents_rows(visit, first, [one.given for one in levels]),
         found.has_more,
     )
 
@@ -324,34 +331,37 @@ class SourceStandings(NamedTuple):
     topics: list[str]
 
 
-async def sources(visit: PageContext) -> SourceStandings:
+async def list_source_standings(visit: PageContext) -> SourceStandings:
     """The standing of all sources that the person may see."""
     rows = await data_sources.list_source_rows(visit) if visit.may(SOURCE_READ) else []
-    found = [_of_source(row, visit.now) for row in rows if row.doing.is_problem]
+    found = [_describe_source(row, visit.now) for row in rows if row.doing.is_problem]
     importers: list[ImporterStatus] = []
     if visit.may(CATALOG_READ):
         known = await visit.state.importers.current()
         importers = await management.list_importer_statuses(
             visit.state.database, known.values(), visit.now
         )
-        found += [_unusable(*one) for one in sorted(visit.state.importers.problems.items())]
-        found += _of_importers(importers, visit.now)
+        found += [
+            _describe_unusable_importer(*one)
+            for one in sorted(visit.state.importers.problems.items())
+        ]
+        found += _list_importer_trouble(importers, visit.now)
     found.sort(key=lambda one: (one.kind != "bad", one.title.casefold()))
-    bring = sum(map(_brings_facts, rows))
+    bring = sum(map(_supplies_facts, rows))
     topics = [topic for topic, need in _TOPICS.items() if visit.may(need)]
     return SourceStandings(
         found[:_SOURCES_SHOWN], len(found[_SOURCES_SHOWN:]), bring, len(importers), topics
     )
 
 
-def _brings_facts(row: SourceRow) -> bool:
+def _supplies_facts(row: SourceRow) -> bool:
     """Return true for a source that is collected by itself, or was pushed to."""
     if row.way == "read" or row.source.draft:
         return False
     return row.pushed_at is not None if row.way == "pushed" else row.source.cadence is not None
 
 
-def _of_source(row: SourceRow, now: int) -> SourceTrouble:
+def _describe_source(row: SourceRow, now: int) -> SourceTrouble:
     reason = row.problem
     if reason is None:
         state, reason = freshness.source_condition(
@@ -361,7 +371,7 @@ def _of_source(row: SourceRow, now: int) -> SourceTrouble:
         reason = (state == "down" and row.last and row.last.error) or reason
     return SourceTrouble(
         row.source.title,
-        f"/data-sources/{segment(row.source.id)}",
+        f"/data-sources/{quote_segment(row.source.id)}",
         "pushed" if row.way == "pushed" else "integration" if row.is_builtin else "custom",
         row.doing.words,
         row.doing.kind,
@@ -370,27 +380,29 @@ def _of_source(row: SourceRow, now: int) -> SourceTrouble:
     )
 
 
-def _unusable(importer: str, problem: str) -> SourceTrouble:
-    path = f"/imports/{segment(importer)}"
+def _describe_unusable_importer(importer: str, problem: str) -> SourceTrouble:
+    path = f"/imports/{quote_segment(importer)}"
     return SourceTrouble(importer, path, "importer", "cannot be used", "bad", None, problem)
 
 
-def _of_importers(found: Iterable[ImporterStatus], now: int) -> list[SourceTrouble]:
-    return [trouble for one in found if (trouble := _of_importer(one, now)) is not None]
+def _list_importer_trouble(found: Iterable[ImporterStatus], now: int) -> list[SourceTrouble]:
+    return [
+        trouble for one in found if (trouble := _describe_importer_trouble(one, now)) is not None
+    ]
 
 
-def _of_importer(one: ImporterStatus, now: int) -> SourceTrouble | None:
+def _describe_importer_trouble(one: ImporterStatus, now: int) -> SourceTrouble | None:
     """Trouble of an importer: that of its last run, also while the next one is under way."""
     word = one._replace(under_way=None).state
     kind, reason = _TONES.get(word), one.last.error if one.last else ""
     if word == "held" and not reason:
-        reason = f"{counted(one.held, 'removal waits', 'removals wait')} for a decision"
+        reason = f"{count_noun(one.held, 'removal waits', 'removals wait')} for a decision"
     is_idle = one.under_way is None and one.next_at is not None
     if kind is None and is_idle and (one.next_at or 0) < now - HOUR and one.last is not None:
         word, kind, reason = "late", "warn", "A run was due and did not begin"
     if kind is None:
         return None
-    path = f"/imports/{segment(one.importer.id)}"
+    path = f"/imports/{quote_segment(one.importer.id)}"
     return SourceTrouble(one.importer.title, path, "importer", word, kind, one.complete_at, reason)
 
 
@@ -399,7 +411,7 @@ _KINDS: Final = 8
 _SCORECARDS: Final = 3
 
 
-async def show(visit: PageContext) -> Reply:
+async def show_overview(visit: PageContext) -> Reply:
     """Page of the state of everything at a glance."""
     database = visit.state.database
     kinds = await count_kinds(database)
@@ -408,12 +420,12 @@ async def show(visit: PageContext) -> Reply:
         return visit.page("overview-empty.html")
     asked = visit.query("kind", "component")
     kind = asked if asked in kinds else None
-    checked = await _checked(visit) if visit.may(CHECK_READ) else _UNCHECKED
+    checked = await _make_check_panel(visit) if visit.may(CHECK_READ) else _UNCHECKED
     tree = GroupHierarchy(await related_entities.read_group_parents(database))
     counted = partial(browse.count_compliance, database, kind)
     points = await browse.remember_count(database, visit.now, f"completeness of {kind!r}", counted)
     levels: list[OwnedLevels] = checked["levels"]
-    teams, more_teams = by_team(levels, tree)
+    teams, more_teams = rank_teams(levels, tree)
     return visit.page(
         "overview.html",
         total=total,
@@ -421,14 +433,14 @@ async def show(visit: PageContext) -> Reply:
         kinds=list(kinds.items())[:_KINDS],
         other_kinds=len(kinds) > _KINDS,
         kind=kind,
-        kind_options=[("", "All kinds"), *((each, formats.kind_title(each)) for each in kinds)],
-        points=_points(points, kind),
+        kind_options=[("", "All kinds"), *((each, formats.get_kind_title(each)) for each in kinds)],
+        points=_count_compliance_points(points, kind),
         age=await result_queries.read_age_of_checks(database, None, visit.now),
-        mine=await groups(visit, tree, levels),
+        mine=await list_own_groups(visit, tree, levels),
         most=entity_query.COUNT_BOUND,
         teams=teams,
         more_teams=more_teams,
-        sources=await sources(visit),
+        sources=await list_source_standings(visit),
         changes=await browse.read_largest_changes(database, visit.now - _WEEK, _CHANGES),
         **checked,
     )
@@ -443,28 +455,28 @@ _UNCHECKED: Final[Mapping[str, Any]] = {
 }
 
 
-async def _checked(visit: PageContext) -> Mapping[str, Any]:
+async def _make_check_panel(visit: PageContext) -> Mapping[str, Any]:
     """Scorecards and checks for the page; `checks` is None where there are none."""
     database, now = visit.state.database, visit.now
-    given = await team_scorecards.in_effect(database)
-    levels = await of_scorecards(database, given[:_SCORECARDS])
+    given = await entity_checks.list_scorecards_in_effect(database)
+    levels = await count_owned_levels(database, given[:_SCORECARDS])
     counts = await state_store.count_totals(database)
     checks = None
     if counts:
         titles = {one.id: one.title for one in await check_store.everything(database)}
-        checks = await checks_in_trouble(database, counts, titles, now)
+        checks = await find_checks_in_trouble(database, counts, titles, now)
     return {
         "may_read_checks": True,
         "levels": levels,
-        "cards": [await standing(database, one, counts, now) for one in levels],
+        "cards": [await make_scorecard_standing(database, one, counts, now) for one in levels],
         "more_cards": len(given[_SCORECARDS:]),
         "checks": checks,
     }
 
 
-def _points(counts: Mapping[int, int], kind: str | None) -> list[Share]:
+def _count_compliance_points(counts: Mapping[int, int], kind: str | None) -> list[Share]:
     """Number of entities that meet each point of compliance."""
-    whole, query = sum(counts.values()), f"?kind={formats.segment(kind)}" if kind else ""
+    whole, query = sum(counts.values()), f"?kind={formats.quote_segment(kind)}" if kind else ""
     return [
         Share(
             point.title,
@@ -472,8 +484,8 @@ def _points(counts: Mapping[int, int], kind: str | None) -> list[Share]:
             whole,
             fact_across.make_fact_path(point.source, point.fact) + query,
         )
-        for point in page.points_of(kind)
+        for point in entity_view.list_compliance_points(kind)
     ]
 
 
-OVERVIEW: Sequence[PageRoute] = (PageRoute("GET", "/", show, (CATALOG_READ, SOURCE_READ)),)
+OVERVIEW: Sequence[PageRoute] = (PageRoute("GET", "/", show_overview, (CATALOG_READ, SOURCE_READ)),)

@@ -9,30 +9,28 @@ from factbook.http.context import State
 from factbook.http.pipeline import make_router
 from factbook.http.requests import Reply
 from factbook.observability.traces import Tracing
+from factbook.web import pages
 from factbook.web.account import ACCOUNT, API_ACCESS
 from factbook.web.admin import AUDIT, PEOPLE, STATUS
+from factbook.web.catalog import CATALOG, CATALOG_EXPORT
 from factbook.web.checks import CHECK_LIST, CHECK_PAGE, EXEMPTIONS
 from factbook.web.connect import CONNECT, PLAYGROUND
 from factbook.web.data_sources import DATA_SOURCE, DATA_SOURCES, SOURCE_RUNS
 from factbook.web.definition_editor import DEFINITION_EDITORS, PUBLISHING
-from factbook.web.entity.contents import ENTITY_CONTENTS
-from factbook.web.entity.fact_history import FACTS
-from factbook.web.entity.importers import IMPORTERS, IMPORTS
-from factbook.web.entity.list import CATALOG, CATALOG_EXPORT
-from factbook.web.entity.sets import ENTITY_HISTORY, SETS
-from factbook.web.entity.summary import ENTITY, ENTITY_SUMMARY
+from factbook.web.entity import ENTITY, ENTITY_SUMMARY
+from factbook.web.entity_checks import ENTITY_CONTENTS
+from factbook.web.entity_facts import FACTS
 from factbook.web.fact_across import FACT_ACROSS
-from factbook.web.live import ChangeTail
-from factbook.web.live_stream import LIVE
+from factbook.web.help import HELP
+from factbook.web.importers import IMPORTERS, IMPORTS
+from factbook.web.live import LIVE, ChangeTail
 from factbook.web.outgoing import CONNECTIONS, DIGESTS, WEBHOOKS
 from factbook.web.overview import OVERVIEW
+from factbook.web.pages import OPEN, PageContext, PageEndpoint, PageRoute, Site
 from factbook.web.scorecards import SCORECARD_LIST, SCORECARD_MATRICES, SCORECARD_PAGE, TEAM_MATRIX
 from factbook.web.search import SEARCH
+from factbook.web.sets import ENTITY_HISTORY, SETS
 from factbook.web.sign_in import CONSENT, SIGNING_IN, SIGNING_IN_ELSEWHERE
-from factbook.web.site import assets
-from factbook.web.site.documentation import HELP
-from factbook.web.site.endpoint import OPEN, PageEndpoint, PageRoute
-from factbook.web.site.page_context import PageContext, Site
 from factbook.web.source_editor import SOURCE_EDITOR
 
 if TYPE_CHECKING:
@@ -40,13 +38,13 @@ if TYPE_CHECKING:
     from factbook.auth.oidc.client import OpenID
 
 
-async def _asset(visit: PageContext) -> Reply:
+async def _show_asset(visit: PageContext) -> Reply:
     """Reply with a stylesheet, a script or a picture."""
-    return assets.reply(visit.request.path)
+    return pages.reply_with_asset(visit.request.path)
 
 
 PAGES: Sequence[PageRoute] = (
-    PageRoute("GET", "/static/{name}", _asset, OPEN),
+    PageRoute("GET", "/static/{name}", _show_asset, OPEN),
     *SIGNING_IN,
     *SIGNING_IN_ELSEWHERE,
     *LIVE,
@@ -91,7 +89,7 @@ PAGES: Sequence[PageRoute] = (
 )
 
 
-def application(
+def make_page_router(
     state: State,
     openid: "OpenID | None",
     fetch_document: "FetchDocument | None",
@@ -109,19 +107,19 @@ def application(
     nowhere = tracing.nowhere(PageEndpoint({"GET": _NOWHERE}, site))
 
     async def elsewhere(scope: Scope, receive: Receive, send: Send) -> None:
-        await (nowhere if _is_for_a_browser(scope) else unknown)(scope, receive, send)
+        await (nowhere if _asks_for_page(scope) else unknown)(scope, receive, send)
 
     return make_router(tracing.endpoints(endpoints), elsewhere)
 
 
-def _is_for_a_browser(scope: Scope) -> bool:
+def _asks_for_page(scope: Scope) -> bool:
     if scope["method"] not in {"GET", "HEAD"}:
         return False
     return any(name == b"accept" and b"text/html" in text for name, text in scope["headers"])
 
 
-async def _nowhere(visit: PageContext) -> Reply:
+async def _refuse_unknown_page(visit: PageContext) -> Reply:
     raise NotFoundError("No page of this service has this address.")
 
 
-_NOWHERE = PageRoute("GET", "(none)", _nowhere, OPEN)
+_NOWHERE = PageRoute("GET", "(none)", _refuse_unknown_page, OPEN)

@@ -44,9 +44,10 @@ from factbook.errors import InputError, NotFoundError
 from factbook.http.csv_lines import CONTENT_TYPE, make_attachment_headers, stream_level_lines
 from factbook.http.requests import Reply
 from factbook.storage import Database, Transaction
-from factbook.web import checks, shares
-from factbook.web.charts import line_chart, sparkline
+from factbook.web import checks, formats, shares
+from factbook.web.charts import draw_line_chart, draw_sparkline
 from factbook.web.checks import find_chosen_team, get_page_number, read_current_scorecard
+from factbook.web.pages import PageContext, PageRoute
 from factbook.web.shares import (
     Address,
     ResultFigures,
@@ -55,9 +56,6 @@ from factbook.web.shares import (
     make_filter_address,
     make_trend_points,
 )
-from factbook.web.site import formats
-from factbook.web.site.endpoint import PageRoute
-from factbook.web.site.page_context import PageContext
 
 SCORECARDS_PATH: Final = "/scorecards"
 _SCORECARDS_ON_PAGE: Final = 20
@@ -170,7 +168,7 @@ async def _summarize_scorecard(
         sum_result_figures(card, counts),
         shares.make_level_shares(card, tally),
         _list_worst_checks(card, counts, titles),
-        sparkline(
+        draw_sparkline(
             make_trend_points(found),
             "Mean score, 90 days",
             notes=describe_populations(found),
@@ -367,7 +365,7 @@ def _describe_target(card: Scorecard, tally: LevelTally) -> dict[str, Any] | Non
         "title": get_level_title(card, card.target.level),
         "day": scorecard.format_day(card.target.by),
         "reached": reached,
-        "percent": formats.percent(reached, tally.total),
+        "percent": formats.format_share(reached, tally.total),
         "ends_at": card.target.ends_at,
     }
 
@@ -383,7 +381,7 @@ async def _draw_score_chart(
     points = make_trend_points(found)
     if all(value is None for _, value in points):
         return None
-    return line_chart(
+    return draw_line_chart(
         points,
         title="Mean score",
         unit="%",
@@ -418,7 +416,7 @@ def _make_team_row(card: Scorecard, group: RollupGroup, *, is_child: bool) -> Te
     path = shares.make_scorecard_path(card.id, team=group.name) if is_group else None
     return TeamRow(
         group.name,
-        formats.short_owner(group.name) or "without an owner",
+        formats.shorten_owner(group.name) or "without an owner",
         is_child,
         path,
         shares.make_scorecard_path(card.id, "entities", **query),
@@ -560,8 +558,8 @@ def _make_entity_line(
             )
         )
     return MatrixLine(
-        formats.short_ref(row.ref),
-        formats.entity_path(row.ref),
+        formats.shorten_ref(row.ref),
+        formats.make_entity_path(row.ref),
         row.owner,
         get_rank_title(card, row.graded.level),
         row.graded.score,

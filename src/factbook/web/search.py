@@ -12,13 +12,9 @@ from factbook.catalog.store.browse import Filter
 from factbook.checks.definitions.definition_versions import check_store, scorecard_store
 from factbook.http.requests import Reply
 from factbook.storage import Database
-from factbook.web import fact_across
-from factbook.web.entity import entity_rows
-from factbook.web.entity.catalog_query import CatalogQuery
-from factbook.web.entity.entity_rows import EntityListRow
-from factbook.web.site import documentation, fact_display, formats, page_context
-from factbook.web.site.endpoint import PageRoute
-from factbook.web.site.page_context import PageContext
+from factbook.web import catalog, fact_across, formats, help, pages
+from factbook.web.catalog import CatalogQuery, EntityListRow
+from factbook.web.pages import PageContext, PageRoute
 
 T = TypeVar("T")
 
@@ -30,13 +26,13 @@ WITHIN: Final = 3
 _BOUNDS = re.compile(r"[\W_]+|(?<=[a-z0-9])(?=[A-Z])")
 
 
-def relevance(text: str, names: Iterable[str]) -> int | None:
+def rank_names(text: str, names: Iterable[str]) -> int | None:
     """Rank of the name that fits a text in lower case best, 0 first; None if none has it."""
-    found = [one for name in names if (one := _of_one(text, name)) is not None]
+    found = [one for name in names if (one := _rank_name(text, name)) is not None]
     return min(found, default=None)
 
 
-def _of_one(text: str, name: str) -> int | None:
+def _rank_name(text: str, name: str) -> int | None:
     lowered = name.lower()
     if lowered == text:
         return SAME
@@ -44,22 +40,22 @@ def _of_one(text: str, name: str) -> int | None:
         return BEGINS
     if text not in lowered:
         return None
-    return WORD if any(word.lower().startswith(text) for word in _words(name)) else WITHIN
+    return WORD if any(word.lower().startswith(text) for word in _list_word_ends(name)) else WITHIN
 
 
-def _words(name: str) -> list[str]:
+def _list_word_ends(name: str) -> list[str]:
     """Ends of a name that begin with a word of it, as `branch protection` and `protection`."""
     return [name[bound.end() :] for bound in _BOUNDS.finditer(name)]
 
 
-def best(
+def pick_best(
     text: str, items: Iterable[T], names: Callable[[T], Sequence[str]], most: int
 ) -> tuple[list[T], int]:
     """Up to `most` of the items with the text in a name, most relevant first, and their number."""
     found = [
         (fit, len(known[0]), known[0], item)
         for item in items
-        if (fit := relevance(text, known := names(item))) is not None
+        if (fit := rank_names(text, known := names(item))) is not None
     ]
     found.sort(key=lambda one: one[:3])
     return [one[3] for one in found[:most]], len(found)
@@ -92,7 +88,7 @@ class _RememberedTitles:
     definitions: Definitions | None = None
 
 
-async def current(database: Database) -> Definitions:
+async def list_definition_titles(database: Database) -> Definitions:
     """The titles as they are now."""
     remembered = database.remembered.of(_RememberedTitles)
     revision = await check_store.revision(database)
@@ -100,13 +96,13 @@ async def current(database: Database) -> Definitions:
     if known is None or known.revision != revision:
         known = remembered.definitions = Definitions(
             revision,
-            _titles(await scorecard_store.everything(database)),
-            _titles(await check_store.everything(database)),
+            _make_definition_titles(await scorecard_store.everything(database)),
+            _make_definition_titles(await check_store.everything(database)),
         )
     return known
 
 
-def _titles(found: Iterable[_TitledDefinition]) -> list[DefinitionTitle]:
+def _make_definition_titles(found: Iterable[_TitledDefinition]) -> list[DefinitionTitle]:
     return [DefinitionTitle(one.id, str(one.current.get("title", one.id))) for one in found]
 
 
@@ -146,17 +142,19 @@ class EntityHits(NamedTuple):
     total: int
 
 
-async def show(visit: PageContext) -> Reply:
+async def show_search(visit: PageContext) -> Reply:
     """Page of everything that a text leads to."""
     shown = visit.query("q").replace("\0", "")[:_LONGEST]
     text = unicodedata.normalize("NFC", " ".join(shown.lower().split()))
     entities, groups = EntityHits((), (), 0), list[HitGroup]()
     if text:
         entities, *found = await asyncio.gather(
-            _entities(visit, text), _definitions(visit, text), _sources(visit, text)
+            _find_entity_hits(visit, text),
+            _search_definitions(visit, text),
+            _search_sources(visit, text),
         )
         groups = [group for part in found for group in part if group.hits]
-        groups += [group for group in _pages(visit, text) if group.hits]
+        groups += [group for group in _search_pages(visit, text) if group.hits]
     return visit.page(
         "search.html",
         shown=shown,
@@ -167,7 +165,7 @@ async def show(visit: PageContext) -> Reply:
     )
 
 
-async def _entities(visit: PageContext, text: str) -> EntityHits:
+async def _find_entity_hits(visit: PageContext, text: str) -> EntityHits:
     """Entities whose names fit, and after them those with the text elsewhere."""
     if not visit.may(CATALOG_READ):
         return EntityHits((), (), 0)
@@ -177,7 +175,7 @@ async def _entities(visit: PageContext, text: str) -> EntityHits:
         browse.browse_entities(database, Filter(text=text), "name", _CANDIDATES),
     )
     known = {one.ref: one for one in (*by_name, *by_text.page.items)}
-    rows = sorted(map(entity_rows.row, known.values()), key=_order_by(text))
+    rows = sorted(map(catalog.make_list_row, known.values()), key=_make_row_order(text))
     return EntityHits(
         [row for row in rows if row.kind not in _PERSONAL][:_ENTITIES],
         [row for row in rows if row.kind in _PERSONAL][:_PEOPLE],
@@ -185,82 +183,82 @@ async def _entities(visit: PageContext, text: str) -> EntityHits:
     )
 
 
-def _order_by(text: str) -> Callable[[EntityListRow], tuple[int, int, int, str]]:
+def _make_row_order(text: str) -> Callable[[EntityListRow], tuple[int, int, int, str]]:
     def order(row: EntityListRow) -> tuple[int, int, int, str]:
-        names = [row.title, row.name or "", formats.name_of(row.ref), row.ref]
-        fit = relevance(text, names)
+        names = [row.title, row.name or "", formats.get_ref_name(row.ref), row.ref]
+        fit = rank_names(text, names)
         kind = _KINDS.index(row.kind) if row.kind in _KINDS else len(_KINDS)
         return WITHIN + 1 if fit is None else fit, kind, len(row.title), row.ref
 
     return order
 
 
-async def _definitions(visit: PageContext, text: str) -> list[HitGroup]:
+async def _search_definitions(visit: PageContext, text: str) -> list[HitGroup]:
     """Scorecards and checks."""
     if not visit.may(CHECK_READ):
         return []
-    found = await current(visit.state.database)
+    found = await list_definition_titles(visit.state.database)
     return [
-        _group("Scorecards", text, found.scorecards, _of_definition("/scorecards")),
-        _group("Checks", text, found.checks, _of_definition("/checks")),
+        _make_hit_group("Scorecards", text, found.scorecards, _make_definition_hit("/scorecards")),
+        _make_hit_group("Checks", text, found.checks, _make_definition_hit("/checks")),
     ]
 
 
-def _of_definition(path: str) -> Callable[[DefinitionTitle], Hit]:
+def _make_definition_hit(path: str) -> Callable[[DefinitionTitle], Hit]:
     def hit(one: DefinitionTitle) -> Hit:
-        return Hit(one.title, f"{path}/{formats.segment(one.id)}", one.id)
+        return Hit(one.title, f"{path}/{formats.quote_segment(one.id)}", one.id)
 
     return hit
 
 
-async def _sources(visit: PageContext, text: str) -> list[HitGroup]:
+async def _search_sources(visit: PageContext, text: str) -> list[HitGroup]:
     """Facts, and the sources that they are from."""
     if not visit.may(SOURCE_READ):
         return []
     sources = (await visit.state.registry.current()).sources.values()
     facts = [(source, fact) for source in sources for fact in source.schema]
     return [
-        _group(
+        _make_hit_group(
             "Facts",
             text,
             facts,
             lambda one: Hit(
-                fact_display.title(one[1]),
+                formats.get_fact_title(one[1]),
                 fact_across.make_fact_path(one[0].id, one[1].name),
                 f"{one[0].title}: {one[1].name}",
             ),
-            lambda one: (fact_display.title(one[1]), one[1].name),
+            lambda one: (formats.get_fact_title(one[1]), one[1].name),
         ),
-        _group(
+        _make_hit_group(
             "Data sources",
             text,
             sources,
-            lambda one: Hit(one.title, f"/data-sources/{formats.segment(one.id)}", one.id),
+            lambda one: Hit(one.title, f"/data-sources/{formats.quote_segment(one.id)}", one.id),
         ),
     ]
 
 
-def _pages(visit: PageContext, text: str) -> list[HitGroup]:
+def _search_pages(visit: PageContext, text: str) -> list[HitGroup]:
     """Sections that the person sees, and what the documentation has headings about."""
     sections = [
         Hit(section.title, section.path)
-        for group in page_context.groups(visit.request.path, visit.may)
+        for group in pages.list_sections(visit.request.path, visit.may)
         for section in group.sections
     ]
     headings = [
-        Hit(heading.title, heading.address, heading.page) for heading in documentation.headings()
+        Hit(heading.title, heading.address, heading.page) for heading in help.list_help_headings()
     ]
     return [
-        _group("Pages", text, sections, _itself, lambda one: (one.title,)),
-        _group("Documentation", text, headings, _itself, lambda one: (one.title,)),
+        _make_hit_group("Pages", text, sections, _keep_hit, lambda one: (one.title,)),
+        _make_hit_group("Documentation", text, headings, _keep_hit, lambda one: (one.title,)),
     ]
 
 
-def _itself(hit: Hit) -> Hit:
+def _keep_hit(hit: Hit) -> Hit:
     return hit
 
 
-def _group(
+def _make_hit_group(
     title: str,
     text: str,
     items: Iterable[T],
@@ -268,10 +266,10 @@ def _group(
     names: Callable[[T], Sequence[str]] | None = None,
 ) -> HitGroup:
     """The most relevant of the items by their names, which are those of the hit unless given."""
-    found, total = best(
+    found, total = pick_best(
         text, items, names or (lambda item: (hit(item).title, hit(item).about)), _OTHERS
     )
     return HitGroup(title, [hit(one) for one in found], total)
 
 
-SEARCH: Final[Sequence[PageRoute]] = (PageRoute("GET", PATH, show),)
+SEARCH: Final[Sequence[PageRoute]] = (PageRoute("GET", PATH, show_search),)

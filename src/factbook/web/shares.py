@@ -9,10 +9,10 @@ from factbook.checks.results.grader import NO_LEVEL, LevelTally
 from factbook.checks.results.state_store import StateCounts
 from factbook.checks.scorecard_figures import TrendPoint
 from factbook.clock import DAY
+from factbook.web import formats
 from factbook.web.charts import Point
-from factbook.web.site import formats
-from factbook.web.site.formats import segment
-from factbook.web.site.page_context import PageContext
+from factbook.web.formats import quote_segment
+from factbook.web.pages import PageContext
 
 # The kind of the pages for each state.
 STATE_KINDS: Final = {
@@ -69,12 +69,12 @@ class ResultFigures(NamedTuple):
     @property
     def passing(self) -> str:
         """The share of known results that pass."""
-        return formats.percent(self.counts.passing, self.known)
+        return formats.format_share(self.counts.passing, self.known)
 
     @property
     def coverage(self) -> str:
         """The share of results that are known."""
-        return formats.percent(self.known, self.total)
+        return formats.format_share(self.known, self.total)
 
     @property
     def meter(self) -> Share:
@@ -90,12 +90,12 @@ def make_filter_address(visit: PageContext, path: str, names: Iterable[str]) -> 
 
 def make_check_path(check_id: str, **query: str) -> str:
     """Path of the page of a check, with what its query asks."""
-    return _make_address(f"/checks/{segment(check_id)}", query)
+    return _make_address(f"/checks/{quote_segment(check_id)}", query)
 
 
 def make_scorecard_path(scorecard_id: str, page: str = "", **query: str) -> str:
     """Path of a page of a scorecard."""
-    return _make_address(f"/scorecards/{segment(scorecard_id)}{page and '/'}{page}", query)
+    return _make_address(f"/scorecards/{quote_segment(scorecard_id)}{page and '/'}{page}", query)
 
 
 def make_state_shares(check_id: str, counts: StateCounts, **query: str) -> list[Share]:

@@ -38,9 +38,9 @@ from factbook.http.requests import WELCOME_PATH, Reply
 from factbook.scim import identity
 from factbook.scim import identity as scim_identity
 from factbook.storage import Transaction
-from factbook.web.site import cookies, session
-from factbook.web.site.endpoint import OPEN, PageRoute
-from factbook.web.site.page_context import PageContext
+from factbook.web import pages
+from factbook.web.pages import OPEN, PageContext, PageRoute
+from factbook.web.site import session
 
 if TYPE_CHECKING:
     from factbook.auth.oidc.client import OpenID
@@ -107,7 +107,7 @@ def _recognize_marked_browser(visit: PageContext, ref: str, stored: str | None) 
 
 
 def _make_mark_cookie(key: bytes, ref: str) -> str:
-    return f"{cookies.KNOWN}-{sessions.make_mark_name(key, ref)}"
+    return f"{pages.KNOWN_BROWSER_COOKIE}-{sessions.make_mark_name(key, ref)}"
 
 
 _WRONG_SIGN_IN = "The name or the password is wrong."
@@ -345,9 +345,11 @@ async def begin_openid(visit: PageContext) -> Reply:
         return await _refuse_openid(visit, error)
     seconds = attempts.ATTEMPT_LIFETIME // SECOND
     visit.keep_cookie(
-        cookies.ATTEMPT, attempts.seal_attempt(attempt, visit.state.token_key), seconds
+        pages.ATTEMPT_COOKIE, attempts.seal_attempt(attempt, visit.state.token_key), seconds
     )
-    visit.keep_cookie(_NEXT_COOKIE, cookies.packed(choose_safe_path(visit.query("next"))), seconds)
+    visit.keep_cookie(
+        _NEXT_COOKIE, pages.pack_cookie_text(choose_safe_path(visit.query("next"))), seconds
+    )
     return Reply(status=303, headers={"location": url}, content_type=b"text/plain")
 
 
@@ -355,9 +357,9 @@ async def finish_openid(visit: PageContext) -> Reply:
     """Sign in the person whom the provider has authenticated."""
     provider = _get_provider(visit)
     limit_provider_answers(visit).check()
-    sealed = visit.cookie(cookies.ATTEMPT)
-    back = choose_safe_path(cookies.unpacked(visit.cookie(_NEXT_COOKIE) or ""))
-    visit.drop_cookie(cookies.ATTEMPT)
+    sealed = visit.cookie(pages.ATTEMPT_COOKIE)
+    back = choose_safe_path(pages.unpack_cookie_text(visit.cookie(_NEXT_COOKIE) or ""))
+    visit.drop_cookie(pages.ATTEMPT_COOKIE)
     visit.drop_cookie(_NEXT_COOKIE)
     attempt = attempts.open_attempt(sealed or "", visit.state.token_key, visit.now)
     try:

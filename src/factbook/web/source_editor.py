@@ -32,8 +32,7 @@ from factbook.http.requests import Reply
 from factbook.storage import Transaction, Write
 from factbook.web import data_sources
 from factbook.web.data_sources import make_source_path
-from factbook.web.site.endpoint import PageRoute
-from factbook.web.site.page_context import PageContext
+from factbook.web.pages import PageContext, PageRoute
 
 T = TypeVar("T")
 

@@ -7,8 +7,8 @@ from factbook.auth import group_roles, sessions, users
 from factbook.clock import SECOND
 from factbook.scim import identity
 from factbook.storage import Transaction
-from factbook.web.site import cookies
-from factbook.web.site.page_context import PageContext
+from factbook.web import pages
+from factbook.web.pages import PageContext
 
 Check = Callable[[Transaction], None]
 
@@ -39,8 +39,8 @@ async def start(visit: PageContext, ref: str, how: str, check: Check | None = No
         )
 
     await visit.writing(AuditEntry("session.start", ref, {"how": how}), actor=ref)(work)
-    visit.keep_cookie(cookies.SESSION, value, sessions.SESSION_LIFETIME // SECOND)
-    visit.drop_cookie(cookies.VISITOR)
+    visit.keep_cookie(pages.SESSION_COOKIE, value, sessions.SESSION_LIFETIME // SECOND)
+    visit.drop_cookie(pages.VISITOR_COOKIE)
 
 
 async def end(visit: PageContext) -> None:
@@ -49,4 +49,4 @@ async def end(visit: PageContext) -> None:
     write = visit.writing(AuditEntry("session.end", visit.person.ref))
     await write(lambda transaction: sessions.end_session(transaction, hash_))
     visit.session = None
-    visit.drop_cookie(cookies.SESSION)
+    visit.drop_cookie(pages.SESSION_COOKIE)

@@ -1,4 +1,4 @@
-"""First page of an entity: what it is, how it stands, what is known of it, and its key figures."""
+"""Pages of one entity: the first page with key figures, relations, raw document, and a source."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -15,17 +15,13 @@ from factbook.facts.schema import TYPES, Fact
 from factbook.http.requests import Reply, run_offloaded
 from factbook.integrations import catalog
 from factbook.scheduling import runs
-from factbook.web import data_sources
-from factbook.web.entity import check_results, contents, facts, page, sets, team_scorecards
-from factbook.web.entity.facts import Facts
-from factbook.web.entity.page import EntityView, RelationGroup, about
-from factbook.web.site import fact_display, formats
-from factbook.web.site.endpoint import PageRoute
-from factbook.web.site.fact_display import Value
-from factbook.web.site.formats import segment
-from factbook.web.site.page_context import PageContext
+from factbook.web import data_sources, entity_checks, entity_facts, entity_view, formats, sets
+from factbook.web.entity_facts import Facts
+from factbook.web.entity_view import EntityView, RelationGroup, describe_entity
+from factbook.web.formats import Value, quote_segment
+from factbook.web.pages import PageContext, PageRoute
 
-_RELATIONS = 100  # of one page
+_RELATIONS_ON_PAGE = 100  # of one page
 _MOST_PAGES = 10_000
 _LARGEST_YAML = 1_000_000  # characters of JSON
 _RAW = 200_000  # characters of a document that are shown; all of it can be downloaded
@@ -75,36 +71,36 @@ class _Chosen(NamedTuple):
     value: Any
 
 
-async def show(visit: PageContext, found: EntityView) -> Reply:
+async def show_entity(visit: PageContext, found: EntityView) -> Reply:
     """Page of an entity."""
     database = visit.state.database
-    known_facts = await facts.of_entity(visit, found.shown.id, found.ref, found.entity)
-    changes = await sets.latest(database, found, _CHANGES)
+    known_facts = await entity_facts.make_fact_cards(visit, found.shown.id, found.ref, found.entity)
+    changes = await sets.list_changes_of_entity(database, found, _CHANGES)
     people = [found.shown.updated_by, *(each.revision.created_by for each in changes)]
-    head = page.frame(found, "Overview")
-    has_parts = head["kind"] in page.CONTENTS
-    belonging = await contents.contained(database, found) if has_parts else None
+    head = entity_view.make_entity_frame(found, "Overview")
+    has_parts = head["kind"] in entity_view.CONTENT_TITLES
+    belonging = await entity_checks.find_contained(database, found) if has_parts else None
     return visit.page(
         "entity.html",
         **head,
         has_parts=has_parts,
-        about=about(found.shown, found.entity, {link.href for link in found.links}),
-        figures=await _figures(visit, found, known_facts),
-        checks=await check_results.of_entity(database, found.ref, visit.now),
+        about=describe_entity(found.shown, found.entity, {link.href for link in found.links}),
+        figures=await _choose_key_figures(visit, found, known_facts),
+        checks=await entity_checks.read_entity_checks(database, found.ref, visit.now),
         facts=known_facts,
         cadence=data_sources.describe_cadence,
-        relations=await _relations(visit, found, head["owner_ref"]),
-        contents=belonging and await contents.table(visit, belonging, _CONTENTS),
-        standing=await team_scorecards.of_entity(database, found.ref, visit.now)
+        relations=await _group_shown_relations(visit, found, head["owner_ref"]),
+        contents=belonging and await entity_checks.make_contents_table(visit, belonging, _CONTENTS),
+        standing=await entity_checks.read_team_standing(database, found.ref, visit.now)
         if has_parts
         else None,
         changes=changes,
-        live=_topics(found, known_facts),
+        live=_list_topics(found, known_facts),
         known=await visit.known(people),
     )
 
 
-def _topics(found: EntityView, known: Facts) -> list[str]:
+def _list_topics(found: EntityView, known: Facts) -> list[str]:
     """Topics of the page: the entity, and sources that have not collected it yet.
 
     The first facts of an entity change nothing, so that no event tells of them.
@@ -112,30 +108,34 @@ def _topics(found: EntityView, known: Facts) -> list[str]:
     waiting = known.waiting[:_WAITING]
     topics = [("entity", found.ref), *(("source", each.source.id) for each in waiting)]
     # A reference may hold blanks, which stand between topics.
-    return [f"{word}/{formats.segment(id_)}" for word, id_ in topics]
+    return [f"{word}/{formats.quote_segment(id_)}" for word, id_ in topics]
 
 
-async def _relations(
+async def _group_shown_relations(
     visit: PageContext, found: EntityView, owner: str | None
 ) -> list[RelationGroup]:
     """The relations but for the owner that the head of the page names."""
     told = ("ownedBy", owner)
     others = [one for one in found.relations if (one.type, one.target_ref) != told]
-    return await page.relation_groups(visit.state.database, others, f"{found.path}/relations")
+    return await entity_view.make_relation_groups(
+        visit.state.database, others, f"{found.path}/relations"
+    )
 
 
-async def _figures(visit: PageContext, found: EntityView, everything: Facts) -> list[KeyFigure]:
+async def _choose_key_figures(
+    visit: PageContext, found: EntityView, everything: Facts
+) -> list[KeyFigure]:
     """Up to eight figures that are known: those that the settings name, or that fit the sources."""
-    known = list(_known(everything))
+    known = list(_list_known_values(everything))
     wanted = visit.state.settings.key_figures
-    chosen = list(_named(known, wanted) if wanted else _fitting(known))[:_MOST]
+    chosen = list(_pick_named(known, wanted) if wanted else _pick_fitting(known))[:_MOST]
     ids = {one.source.id for one in chosen}
     moment = visit.now - _WEEK
     before = await store.list_past(visit.state.database, found.shown.id, ids, moment)
-    return [_figure(one, found.path, before.get(one.source.id, {})) for one in chosen]
+    return [_make_key_figure(one, found.path, before.get(one.source.id, {})) for one in chosen]
 
 
-def _known(everything: Facts) -> Iterator[_Chosen]:
+def _list_known_values(everything: Facts) -> Iterator[_Chosen]:
     for source in everything.sources:
         values = everything.latest[source.id].facts if source.id in everything.latest else {}
         for fact in source.schema:
@@ -143,7 +143,7 @@ def _known(everything: Facts) -> Iterator[_Chosen]:
                 yield _Chosen(source, fact, values[fact.name])
 
 
-def _named(known: Sequence[_Chosen], wanted: Iterable[str]) -> Iterator[_Chosen]:
+def _pick_named(known: Sequence[_Chosen], wanted: Iterable[str]) -> Iterator[_Chosen]:
     """The facts of these names, each of the first source unless `SOURCE:` stands before it."""
     for name in wanted:
         for one in known:
@@ -152,9 +152,9 @@ def _named(known: Sequence[_Chosen], wanted: Iterable[str]) -> Iterator[_Chosen]
                 break
 
 
-def _fitting(known: Sequence[_Chosen]) -> Iterator[_Chosen]:
+def _pick_fitting(known: Sequence[_Chosen]) -> Iterator[_Chosen]:
     """Figures of the shapes, and between them some of the sources that fill none."""
-    shaped = _named(known, _DEFAULTS)
+    shaped = _pick_named(known, _DEFAULTS)
     counts: dict[str, int] = {}
     others = list[_Chosen]()
     for one in known:
@@ -169,18 +169,18 @@ def _fitting(known: Sequence[_Chosen]) -> Iterator[_Chosen]:
     yield from first[room:]
 
 
-def _figure(one: _Chosen, path: str, before: Mapping[str, msgspec.Raw]) -> KeyFigure:
+def _make_key_figure(one: _Chosen, path: str, before: Mapping[str, msgspec.Raw]) -> KeyFigure:
     source, fact, value = one
     return KeyFigure(
-        fact_display.title(fact),
+        formats.get_fact_title(fact),
         source.title,
-        f"{path}/facts/{segment(source.id)}/{segment(fact.name)}",
-        fact_display.shown(fact, value),
-        _change(fact, value, before.get(fact.name)),
+        f"{path}/facts/{quote_segment(source.id)}/{quote_segment(fact.name)}",
+        formats.display_fact(fact, value),
+        _describe_week_change(fact, value, before.get(fact.name)),
     )
 
 
-def _change(fact: Fact, value: Any, raw: msgspec.Raw | None) -> str:
+def _describe_week_change(fact: Fact, value: Any, raw: msgspec.Raw | None) -> str:
     """The change of a value since that of a week before."""
     if raw is None or len(bytes(raw)) > _LONGEST_BEFORE:
         return ""
@@ -190,66 +190,66 @@ def _change(fact: Fact, value: Any, raw: msgspec.Raw | None) -> str:
     if before == value:
         return "same as a week ago"
     if fact.type not in {"integer", "float"}:
-        return f"a week ago: {fact_display.in_words(fact, before)}"
-    new, old = formats.finite(value), formats.finite(before)
+        return f"a week ago: {formats.format_fact(fact, before)}"
+    new, old = formats.make_finite(value), formats.make_finite(before)
     if new is None or old is None:
         return ""
     sign = "+" if new > old else "\N{MINUS SIGN}"
-    amount = formats.quantity(abs(new - old), fact_display.unit_of(fact))
+    amount = formats.format_quantity(abs(new - old), formats.get_fact_unit(fact))
     return f"{sign}{amount} in a week"
 
 
-async def relations(visit: PageContext, found: EntityView) -> Reply:
+async def show_relations(visit: PageContext, found: EntityView) -> Reply:
     """Page of an entity's relations, of one type or all, in pages."""
     everything = found.relations
     type_ = visit.query("type")
     asked = [each for each in everything if type_ in ("", each.type)]
-    number = _number(visit.query("page", "1"))
-    first = (number - 1) * _RELATIONS
-    shown = asked[first : first + _RELATIONS]
-    path = f"{found.path}/relations?type={formats.segment(type_)}&page="
+    number = _get_relations_page(visit.query("page", "1"))
+    first = (number - 1) * _RELATIONS_ON_PAGE
+    shown = asked[first : first + _RELATIONS_ON_PAGE]
+    path = f"{found.path}/relations?type={formats.quote_segment(type_)}&page="
     return visit.page(
         "entity-relations.html",
-        **page.frame(found, "Relations"),
-        types=page.relation_types(everything),
+        **entity_view.make_entity_frame(found, "Relations"),
+        types=entity_view.count_relation_types(everything),
         type=type_,
-        rows=await page.listed(visit.state.database, shown),
+        rows=await entity_view.list_related(visit.state.database, shown),
         total=len(asked),
         first=first,
         before=f"{path}{number - 1}" if number > 1 else None,
-        after=f"{path}{number + 1}" if first + _RELATIONS < len(asked) else None,
+        after=f"{path}{number + 1}" if first + _RELATIONS_ON_PAGE < len(asked) else None,
     )
 
 
-async def raw(visit: PageContext, found: EntityView) -> Reply:
+async def show_raw_entity(visit: PageContext, found: EntityView) -> Reply:
     """Page of an entity as JSON and as YAML, to copy."""
-    text: str = await run_offloaded(formats.json_text, found.entity)
+    text: str = await run_offloaded(formats.format_json, found.entity)
     forms = [("JSON", "json", text), ("YAML", "yaml", "")]
     if len(forms[0][2]) <= _RAW:
         forms[1] = ("YAML", "yaml", await run_offloaded(yaml_text.write_yaml, found.entity))
     return visit.page(
         "entity-raw.html",
-        **page.frame(found, "Raw"),
+        **entity_view.make_entity_frame(found, "Raw"),
         forms=forms,
         too_long=len(forms[0][2]) > _RAW,
     )
 
 
-async def as_json(visit: PageContext, found: EntityView) -> Reply:
+async def download_json(visit: PageContext, found: EntityView) -> Reply:
     """Entity as a JSON file."""
-    text: str = await run_offloaded(formats.json_text, found.entity)
-    return _file(found, "json", text + "\n", b"application/json")
+    text: str = await run_offloaded(formats.format_json, found.entity)
+    return _make_download(found, "json", text + "\n", b"application/json")
 
 
-async def as_yaml(visit: PageContext, found: EntityView) -> Reply:
+async def download_yaml(visit: PageContext, found: EntityView) -> Reply:
     """Entity as a YAML file; the largest come as JSON, which does not take seconds."""
     if len(found.shown.stored.render()) > _LARGEST_YAML:
         raise UnsupportedError("This entity is too large for YAML; take its JSON.")
     text = await run_offloaded(yaml_text.write_yaml, found.entity)
-    return _file(found, "yaml", text, b"application/yaml; charset=utf-8")
+    return _make_download(found, "yaml", text, b"application/yaml; charset=utf-8")
 
 
-async def source(visit: PageContext, found: EntityView) -> Reply:
+async def show_source_of_entity(visit: PageContext, found: EntityView) -> Reply:
     """Page of all facts of an entity from one data source."""
     known = await visit.state.registry.current()
     asked = known.sources.get(visit.request.parameter("source"))
@@ -257,7 +257,7 @@ async def source(visit: PageContext, found: EntityView) -> Reply:
         return visit.redirect(found.path)
     database = visit.state.database
     down = await runs.fetch_outages(database, [asked.id])
-    card = await facts.card(
+    card = await entity_facts.make_source_card(
         visit,
         found.shown.id,
         found.ref,
@@ -265,24 +265,24 @@ async def source(visit: PageContext, found: EntityView) -> Reply:
         await store.find_latest(database, asked.id, found.shown.id),
         down.get(asked.id),
         found.entity,
-        can_collect=facts.can_collect(visit, known, asked),
+        can_collect=entity_facts.may_collect_source(visit, known, asked),
     )
     return visit.page(
         "entity-source.html",
-        **page.frame(found, ""),
+        **entity_view.make_entity_frame(found, ""),
         card=card,
         cadence=data_sources.describe_cadence,
     )
 
 
-def _file(found: EntityView, ending: str, text: str, content_type: bytes) -> Reply:
+def _make_download(found: EntityView, ending: str, text: str, content_type: bytes) -> Reply:
     name = "".join(char if char.isascii() and (char.isalnum() or char in "-_.") else "-"
-                   for char in formats.name_of(found.ref))  # fmt: skip
+                   for char in formats.get_ref_name(found.ref))  # fmt: skip
     headers = {"content-disposition": f'attachment; filename="{name[:100]}.{ending}"'}
     return Reply(text.encode(), headers=headers, content_type=content_type)
 
 
-def _number(text: str) -> int:
+def _get_relations_page(text: str) -> int:
     if not text.isascii() or not text.isdigit() or not 1 <= int(text[:9]) <= _MOST_PAGES:
         raise InputError("There is no such page of the list.")
     return int(text[:9])
@@ -290,13 +290,43 @@ def _number(text: str) -> int:
 
 _NEEDS = (CATALOG_READ, SOURCE_READ)
 ENTITY_SUMMARY: Sequence[PageRoute] = (
-    PageRoute("GET", page.PATH, page.of_entity(show), (CATALOG_READ, SOURCE_READ)),
+    PageRoute(
+        "GET",
+        entity_view.ENTITY_PATH,
+        entity_view.handle_entity_page(show_entity),
+        (CATALOG_READ, SOURCE_READ),
+    ),
 )
 
 ENTITY: Sequence[PageRoute] = (
-    PageRoute("GET", f"{page.PATH}/relations", page.of_entity(relations), _NEEDS),
-    PageRoute("GET", f"{page.PATH}/raw", page.of_entity(raw), _NEEDS),
-    PageRoute("GET", f"{page.PATH}/raw.json", page.of_entity(as_json), _NEEDS),
-    PageRoute("GET", f"{page.PATH}/raw.yaml", page.of_entity(as_yaml), _NEEDS),
-    PageRoute("GET", f"{page.PATH}/facts/{{source}}", page.of_entity(source), _NEEDS),
+    PageRoute(
+        "GET",
+        f"{entity_view.ENTITY_PATH}/relations",
+        entity_view.handle_entity_page(show_relations),
+        _NEEDS,
+    ),
+    PageRoute(
+        "GET",
+        f"{entity_view.ENTITY_PATH}/raw",
+        entity_view.handle_entity_page(show_raw_entity),
+        _NEEDS,
+    ),
+    PageRoute(
+        "GET",
+        f"{entity_view.ENTITY_PATH}/raw.json",
+        entity_view.handle_entity_page(download_json),
+        _NEEDS,
+    ),
+    PageRoute(
+        "GET",
+        f"{entity_view.ENTITY_PATH}/raw.yaml",
+        entity_view.handle_entity_page(download_yaml),
+        _NEEDS,
+    ),
+    PageRoute(
+        "GET",
+        f"{entity_view.ENTITY_PATH}/facts/{{source}}",
+        entity_view.handle_entity_page(show_source_of_entity),
+        _NEEDS,
+    ),
 )

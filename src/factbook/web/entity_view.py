@@ -1,4 +1,4 @@
-"""Pages of one entity: frame, head with links to other systems, relations, document, facts."""
+"""An entity as its pages show it: frame, description, links to other systems, and relations."""
 
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -16,10 +16,9 @@ from factbook.catalog.store.stored_entities import DisplayName, EntityDetail
 from factbook.http.requests import Reply, run_offloaded
 from factbook.integrations import catalog
 from factbook.storage import Database
-from factbook.web.site import fact_display, formats
-from factbook.web.site.endpoint import Handler
-from factbook.web.site.formats import entity_path, name_of, naturally
-from factbook.web.site.page_context import PageContext
+from factbook.web import formats
+from factbook.web.formats import get_ref_name, make_entity_path, make_natural_key
+from factbook.web.pages import Handler, PageContext
 
 _ITEMS = 20  # of a list of the spec
 _ENTRIES = 200  # annotations, labels, links and tags
@@ -91,7 +90,7 @@ OWNER_EXISTS: Final = Point(
 )
 
 
-def points_of(kind: str | None, points: Sequence[Point] = POINTS) -> list[Point]:
+def list_compliance_points(kind: str | None, points: Sequence[Point] = POINTS) -> list[Point]:
     """The points for entities of a kind, None for any; groups and users have no owner."""
     is_owned = kind is None or any(one.type == "ownedBy" for one in RELATIONS.get(kind, ()))
     return [point for point in points if is_owned or "wner" not in point.fact]
@@ -155,7 +154,7 @@ class About(NamedTuple):
         return sum(check.met is True for check in self.points)
 
 
-def spec_of(entity: Mapping[str, Any]) -> Mapping[str, Any]:
+def get_spec(entity: Mapping[str, Any]) -> Mapping[str, Any]:
     """The spec; of a person or a group with the members of the profile among its own."""
     spec: Mapping[str, Any] = entity.get("spec") or {}
     profile = spec.get("profile")
@@ -164,37 +163,37 @@ def spec_of(entity: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**profile, **{name: value for name, value in spec.items() if name != "profile"}}
 
 
-def email_of(entity: Mapping[str, Any]) -> str:
+def get_email(entity: Mapping[str, Any]) -> str:
     """The email address in the profile of a person or a group; "" without one to write to."""
-    found = spec_of(entity).get("email")
+    found = get_spec(entity).get("email")
     if entity["kind"].lower() not in {"user", "group"} or not isinstance(found, str):
         return ""
     return found if len(found) <= _LONG and _EMAIL.fullmatch(found) else ""
 
 
-def about(shown: EntityDetail, entity: Mapping[str, Any], told: Collection[str]) -> About:
+def describe_entity(shown: EntityDetail, entity: Mapping[str, Any], told: Collection[str]) -> About:
     """Describe an entity, given as the catalog shows it, without the addresses told already."""
     metadata: Mapping[str, Any] = entity["metadata"]
-    spec, email = spec_of(entity), email_of(entity)
+    spec, email = get_spec(entity), get_email(entity)
     ref = shown.stored.ref
     kind, namespace = ref.partition(":")[0], ref.partition(":")[2].partition("/")[0]
     fields = [
-        _field(kind, namespace, name, spec[name])
+        _make_spec_field(kind, namespace, name, spec[name])
         for name in spec
         if not _is_in_head(name, spec[name]) and not (email and name == "email")
     ]
     return About(
         description=metadata.get("description") or "",
         tags=list(metadata.get("tags") or ())[:_ENTRIES],
-        links=[link for link in _links(metadata) if link.href not in told],
+        links=[link for link in _list_links(metadata) if link.href not in told],
         labels=list((metadata.get("labels") or {}).items())[:_ENTRIES],
         annotations=[
-            (name, text, formats.external(text))
+            (name, text, formats.get_external_url(text))
             for name, text in list((metadata.get("annotations") or {}).items())[:_ENTRIES]
         ],
         fields=[field for field in fields if not field.is_long],
         long_fields=[field for field in fields if field.is_long],
-        points=_points(shown, kind),
+        points=_check_compliance_points(shown, kind),
         problems=[item["message"] for item in (entity.get("status") or {}).get("items", ())],
     )
 
@@ -203,39 +202,43 @@ def _is_in_head(name: str, value: Any) -> bool:
     return name in _HEAD and isinstance(value, str)
 
 
-def _links(metadata: Mapping[str, Any]) -> list[EntityLink]:
+def _list_links(metadata: Mapping[str, Any]) -> list[EntityLink]:
     return [
-        EntityLink(link.get("title") or link["url"], link["url"], formats.external(link["url"]))
+        EntityLink(
+            link.get("title") or link["url"], link["url"], formats.get_external_url(link["url"])
+        )
         for link in list(metadata.get("links") or ())[:_ENTRIES]
     ]
 
 
-def _field(kind: str, namespace: str, name: str, value: Any) -> SpecField:
+def _make_spec_field(kind: str, namespace: str, name: str, value: Any) -> SpecField:
     values = value if isinstance(value, list) else [value]
     target = next((field for field in RELATIONS.get(kind, ()) if field.name == name), None)
     parts, room = list[Part](), _LONGEST
     for one in values[:_ITEMS]:
         href = None
         if target is not None and isinstance(one, str):
-            ref = formats.reference(one, target.target_kind, namespace)
-            href = ref and formats.entity_path(ref)
-        parts.append(_part(one, href, room))
+            ref = formats.normalize_ref(one, target.target_kind, namespace)
+            href = ref and formats.make_entity_path(ref)
+        parts.append(_make_spec_part(one, href, room))
         room = max(0, room - len(parts[-1].text))
-    return SpecField(fact_display.label(name), parts, max(0, len(values) - _ITEMS))
+    return SpecField(formats.format_name(name), parts, max(0, len(values) - _ITEMS))
 
 
-def _part(value: Any, href: str | None, room: int) -> Part:
+def _make_spec_part(value: Any, href: str | None, room: int) -> Part:
     if isinstance(value, bool) or value is None:
         return Part({True: "yes", False: "no", None: "none"}[value])
     if isinstance(value, int | float):
-        return Part(formats.number(value))
-    text = value if isinstance(value, str) else formats.json_text(value)
+        return Part(formats.format_number(value))
+    text = value if isinstance(value, str) else formats.format_json(value)
     folded = not isinstance(value, str) or len(text) > _LONG or "\n" in text.strip()
-    return Part(text[:room], href or formats.external(text), folded=folded, cut=len(text) > room)
+    return Part(
+        text[:room], href or formats.get_external_url(text), folded=folded, cut=len(text) > room
+    )
 
 
-def _points(shown: EntityDetail, kind: str) -> list[CompliancePoint]:
-    path = formats.entity_path(shown.stored.ref)
+def _check_compliance_points(shown: EntityDetail, kind: str) -> list[CompliancePoint]:
+    path = formats.make_entity_path(shown.stored.ref)
     return [
         CompliancePoint(
             point.title,
@@ -243,7 +246,7 @@ def _points(shown: EntityDetail, kind: str) -> list[CompliancePoint]:
             point.fix,
             f"{path}/facts/{point.source}/{point.fact}",
         )
-        for point in points_of(kind, (*POINTS, OWNER_EXISTS))
+        for point in list_compliance_points(kind, (*POINTS, OWNER_EXISTS))
     ]
 
 
@@ -317,46 +320,49 @@ class OutwardLink(NamedTuple):
         return validation.find_url_host(self.href)
 
 
-def outward_links(entity: Mapping[str, Any]) -> list[OutwardLink]:
+def list_outward_links(entity: Mapping[str, Any]) -> list[OutwardLink]:
     """The links of an entity in the order of their purposes, each address once."""
     metadata: Mapping[str, Any] = entity["metadata"]
     found: dict[str, OutwardLink] = {}
     annotations = metadata.get("annotations") or {}
-    for link in (*_of_annotations(annotations), *_of_links(metadata.get("links") or ())):
+    for link in (
+        *_list_annotation_links(annotations),
+        *_list_purposeful_links(metadata.get("links") or ()),
+    ):
         address = link.href.rstrip("/")
         found.setdefault(address, link)
     ordered = sorted(found.values(), key=lambda link: _LINK_ORDER.index(link.purpose))
     return ordered[:_MOST]
 
 
-def _of_annotations(annotations: Mapping[str, str]) -> Iterator[OutwardLink]:
+def _list_annotation_links(annotations: Mapping[str, str]) -> Iterator[OutwardLink]:
     """The links of well-known annotations; one repository is enough."""
-    located = _address(annotations.get("backstage.io/source-location"))
-    slugs = (_repository(name, text) for name, text in annotations.items())
+    located = _get_web_address(annotations.get("backstage.io/source-location"))
+    slugs = (_make_repository_address(name, text) for name, text in annotations.items())
     source = located or next((address for address in slugs if address), None)
     if source:
         yield OutwardLink(SOURCE, SOURCE, source)
-    if documented := _address(annotations.get("backstage.io/techdocs-ref")):
+    if documented := _get_web_address(annotations.get("backstage.io/techdocs-ref")):
         yield OutwardLink(DOCUMENTATION, DOCUMENTATION, documented)
     for name, text in annotations.items():
         purpose = _VENDORS.get(name.partition("/")[0])
-        if purpose and (address := _address(text)):
+        if purpose and (address := _get_web_address(text)):
             yield OutwardLink(purpose, purpose, address)
-    if address := _pagerduty(annotations):
+    if address := _make_pagerduty_address(annotations):
         yield OutwardLink(ON_CALL, ON_CALL, address)
-    if address := _datadog(annotations):
+    if address := _make_datadog_address(annotations):
         yield OutwardLink(DASHBOARD, "Datadog", address)
 
 
-def _of_links(links: Any) -> Iterator[OutwardLink]:
+def _list_purposeful_links(links: Any) -> Iterator[OutwardLink]:
     for link in list(links)[:_LINKS]:
-        address = formats.external(link["url"])
-        purpose = _purpose(link)
+        address = formats.get_external_url(link["url"])
+        purpose = _get_purpose(link)
         if address and purpose:
             yield OutwardLink(purpose, link.get("title") or purpose, address)
 
 
-def _purpose(link: Mapping[str, Any]) -> str | None:
+def _get_purpose(link: Mapping[str, Any]) -> str | None:
     """The purpose of a link; None if nothing says it."""
     for name in ("type", "icon", "title"):
         text = str(link.get(name) or "")[:200].lower()
@@ -366,22 +372,22 @@ def _purpose(link: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _address(text: object) -> str | None:
+def _get_web_address(text: object) -> str | None:
     """An address of the web, also one with `url:` before it."""
-    return formats.external(text.removeprefix("url:")) if isinstance(text, str) else None
+    return formats.get_external_url(text.removeprefix("url:")) if isinstance(text, str) else None
 
 
-def _repository(name: str, text: str) -> str | None:
+def _make_repository_address(name: str, text: str) -> str | None:
     """The address of the repository that `HOST/project-slug` names."""
     host = name.removesuffix(_PROJECT_SLUG)
     if host == name or not _HOST.fullmatch(host):
         return None
-    if address := _address(text):
+    if address := _get_web_address(text):
         return address
     return f"https://{host}/{text}" if _SLUG.fullmatch(text) else None
 
 
-def _pagerduty(annotations: Mapping[str, str]) -> str | None:
+def _make_pagerduty_address(annotations: Mapping[str, str]) -> str | None:
     service = annotations.get("pagerduty.com/service-id", "")
     account = annotations.get("pagerduty.com/account", "")
     if not (_NAME.fullmatch(service) and _NAME.fullmatch(account)):
@@ -389,13 +395,13 @@ def _pagerduty(annotations: Mapping[str, str]) -> str | None:
     return f"https://{account}.pagerduty.com/service-directory/{service}"
 
 
-def _datadog(annotations: Mapping[str, str]) -> str | None:
+def _make_datadog_address(annotations: Mapping[str, str]) -> str | None:
     service = annotations.get("datadoghq.com/service-name", "")
     site = annotations.get("datadoghq.com/site") or "datadoghq.com"
     if not service or not _HOST.fullmatch(site):
         return None
     host = site if site.count(".") > 1 else f"app.{site}"
-    return formats.external(f"https://{host}/apm/services/{quote(service, safe='')}")
+    return formats.get_external_url(f"https://{host}/apm/services/{quote(service, safe='')}")
 
 
 # For each type of relation of the catalog, how it reads after the entity's name. The order is
@@ -455,15 +461,15 @@ class RelationGroup(NamedTuple):
         return self.total - len(self.entities)
 
 
-_read = msgspec.json.Decoder(list[EntityRelation]).decode
+_decode_relations = msgspec.json.Decoder(list[EntityRelation]).decode
 
 
-def relations_of(shown: EntityDetail) -> list[EntityRelation]:
+def list_relations(shown: EntityDetail) -> list[EntityRelation]:
     """Every relation of the entity, by type and target."""
-    return _read(shown.stored.relations)
+    return _decode_relations(shown.stored.relations)
 
 
-async def relation_groups(
+async def make_relation_groups(
     database: Database, relations: Sequence[EntityRelation], path: str
 ) -> list[RelationGroup]:
     """The first relations of each type; `path` is the page that lists all of them.
@@ -471,16 +477,18 @@ async def relation_groups(
     A few relations are all looked up; of many only the displayed ones, by the names that they were
     chosen by.
     """
-    chosen = await run_offloaded(_chosen, relations)
+    chosen = await run_offloaded(_choose_relations, relations)
     refs = sorted({each.target_ref for each in chosen})
     names = await stored_entities.read_display_names(database, refs)
     if len(chosen) < len(relations):
-        names = {ref: DisplayName(name_of(ref), name_of(ref)) for ref in names}
-    counts = {type_: count for type_, _, count in relation_types(relations)}
-    return grouped(((each.type, entity(each.target_ref, names)) for each in chosen), path, counts)
+        names = {ref: DisplayName(get_ref_name(ref), get_ref_name(ref)) for ref in names}
+    counts = {type_: count for type_, _, count in count_relation_types(relations)}
+    return group_related(
+        ((each.type, make_related_entity(each.target_ref, names)) for each in chosen), path, counts
+    )
 
 
-def grouped(
+def group_related(
     related: Iterable[tuple[str, RelatedEntity]], path: str, counts: Mapping[str, int]
 ) -> list[RelationGroup]:
     """Group entities by the type of their relation, in the order of the types and of the titles.
@@ -496,62 +504,69 @@ def grouped(
     ):
         # A row that says "and 1 more" would take as much room as the one itself.
         kept = _SHOWN if counts[type_] > _SHOWN + 1 else _SHOWN + 1
-        entities = sorted(by_type[type_], key=_by_title)[:kept]
+        entities = sorted(by_type[type_], key=_order_by_title)[:kept]
         href = f"{path}?type={quote(type_)}"
-        found.append(RelationGroup(type_, caption(type_), entities, counts[type_], href))
+        found.append(RelationGroup(type_, caption_relation(type_), entities, counts[type_], href))
     return found
 
 
-async def listed(
+async def list_related(
     database: Database, relations: Sequence[EntityRelation]
 ) -> list[tuple[str, RelatedEntity]]:
     """(caption, entity) of some relations."""
     refs = list(dict.fromkeys(relation.target_ref for relation in relations))
     names = await stored_entities.read_display_names(database, refs)
-    return [(caption(one.type), entity(one.target_ref, names)) for one in relations]
+    return [
+        (caption_relation(one.type), make_related_entity(one.target_ref, names))
+        for one in relations
+    ]
 
 
-def relation_types(relations: Sequence[EntityRelation]) -> list[tuple[str, str, int]]:
+def count_relation_types(relations: Sequence[EntityRelation]) -> list[tuple[str, str, int]]:
     """(type, caption, number) of the relations of each type."""
     counts: dict[str, int] = {}
     for relation in relations:
         counts[relation.type] = counts.get(relation.type, 0) + 1
-    return [(type_, caption(type_), count) for type_, count in sorted(counts.items())]
+    return [(type_, caption_relation(type_), count) for type_, count in sorted(counts.items())]
 
 
-def caption(type_: str) -> str:
+def caption_relation(type_: str) -> str:
     """Caption for a type of relation; for an unknown one its words."""
     return CAPTIONS.get(type_) or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", type_).lower()
 
 
-def entity(ref: str, names: Mapping[str, DisplayName]) -> RelatedEntity:
+def make_related_entity(ref: str, names: Mapping[str, DisplayName]) -> RelatedEntity:
     """The related entity of a reference; one without a name is not in the catalog."""
     named = names.get(ref)
-    title = named.title if named else name_of(ref)
-    return RelatedEntity(ref, ref.partition(":")[0], title, entity_path(ref), named is not None)
+    title = named.title if named else get_ref_name(ref)
+    return RelatedEntity(
+        ref, ref.partition(":")[0], title, make_entity_path(ref), named is not None
+    )
 
 
-def _chosen(relations: Sequence[EntityRelation]) -> Sequence[EntityRelation]:
+def _choose_relations(relations: Sequence[EntityRelation]) -> Sequence[EntityRelation]:
     """All relations if few, else the first of each type by name."""
     if len(relations) <= _LOOKED_UP:
         return relations
     by_type: dict[str, set[EntityRelation]] = {}
     for each in relations:
         by_type.setdefault(each.type, set()).add(each)
-    return [each for some in by_type.values() for each in nsmallest(_SHOWN + 1, some, _by_name)]
+    return [
+        each for some in by_type.values() for each in nsmallest(_SHOWN + 1, some, _order_by_name)
+    ]
 
 
-def _by_name(relation: EntityRelation) -> tuple[str, str]:
-    return naturally(name_of(relation.target_ref)), relation.target_ref
+def _order_by_name(relation: EntityRelation) -> tuple[str, str]:
+    return make_natural_key(get_ref_name(relation.target_ref)), relation.target_ref
 
 
-def _by_title(related: RelatedEntity) -> tuple[str, str]:
-    return naturally(related.title), related.ref
+def _order_by_title(related: RelatedEntity) -> tuple[str, str]:
+    return make_natural_key(related.title), related.ref
 
 
 # Kinds that hold others, each with the title of what it holds.
-CONTENTS: Final = {"group": "Owns", "system": "Contains", "domain": "Contains"}
-PATH = "/catalog/{kind}/{namespace}/{name}"
+CONTENT_TITLES: Final = {"group": "Owns", "system": "Contains", "domain": "Contains"}
+ENTITY_PATH = "/catalog/{kind}/{namespace}/{name}"
 
 _NEAR = 5
 
@@ -572,28 +587,28 @@ class EntityView(NamedTuple):
     @property
     def path(self) -> str:
         """Path of its page."""
-        return formats.entity_path(self.ref)
+        return formats.make_entity_path(self.ref)
 
     @property
     def title(self) -> str:
         """Display name."""
         metadata = self.entity["metadata"]
-        name = spec_of(self.entity).get("displayName") or metadata["name"]
+        name = get_spec(self.entity).get("displayName") or metadata["name"]
         title: str = metadata.get("title") or name
         return title
 
 
-def of_entity(handler: Callable[[PageContext, EntityView], Awaitable[Reply]]) -> Handler:
+def handle_entity_page(handler: Callable[[PageContext, EntityView], Awaitable[Reply]]) -> Handler:
     """Handler of a page of the entity in the address; suggests others if there is none."""
 
     async def answer(visit: PageContext) -> Reply:
-        found = await _find(visit)
+        found = await _find_entity_or_reply(visit)
         return found if isinstance(found, Reply) else await handler(visit, found)
 
     return answer
 
 
-async def _find(visit: PageContext) -> EntityView | Reply:
+async def _find_entity_or_reply(visit: PageContext) -> EntityView | Reply:
     parts = [visit.request.parameter(part) for part in ("kind", "namespace", "name")]
     ref = EntityRef.of(*parts)
     # No entity has the character NUL, and PostgreSQL takes no text that does.
@@ -603,17 +618,17 @@ async def _find(visit: PageContext) -> EntityView | Reply:
         else await stored_entities.read_entity_detail(visit.state.database, str(ref))
     )
     if shown is None:
-        return await _missing(visit, ref)
-    subject: EntityView = await run_offloaded(_decoded, shown)
+        return await _show_missing_entity(visit, ref)
+    subject: EntityView = await run_offloaded(_make_entity_view, shown)
     return subject
 
 
-def _decoded(shown: EntityDetail) -> EntityView:
+def _make_entity_view(shown: EntityDetail) -> EntityView:
     entity = msgspec.json.decode(shown.stored.render())
-    return EntityView(shown, entity, relations_of(shown), outward_links(entity))
+    return EntityView(shown, entity, list_relations(shown), list_outward_links(entity))
 
 
-def frame(found: EntityView, tab: str) -> dict[str, Any]:
+def make_entity_frame(found: EntityView, tab: str) -> dict[str, Any]:
     """Template values common to all pages of the entity."""
     spec = found.entity.get("spec") or {}
     kind, _, rest = found.ref.partition(":")
@@ -623,12 +638,16 @@ def frame(found: EntityView, tab: str) -> dict[str, Any]:
         "kind": kind,
         "kinds": [spec[name] for name in ("type", "lifecycle") if isinstance(spec.get(name), str)],
         "owner": owner,
-        "owner_ref": formats.reference(owner, "group", rest.partition("/")[0]),
-        "email": email_of(found.entity),
+        "owner_ref": formats.normalize_ref(owner, "group", rest.partition("/")[0]),
+        "email": get_email(found.entity),
         "links": found.links,
         "tabs": [
             ("Overview", found.path, None),
-            *([(CONTENTS[kind], f"{found.path}/contents", None)] if kind in CONTENTS else []),
+            *(
+                [(CONTENT_TITLES[kind], f"{found.path}/contents", None)]
+                if kind in CONTENT_TITLES
+                else []
+            ),
             ("Relations", f"{found.path}/relations", len(found.relations)),
             ("History", f"{found.path}/history", None),
             ("Raw", f"{found.path}/raw", None),
@@ -637,7 +656,7 @@ def frame(found: EntityView, tab: str) -> dict[str, Any]:
     }
 
 
-async def _missing(visit: PageContext, ref: EntityRef) -> Reply:
+async def _show_missing_entity(visit: PageContext, ref: EntityRef) -> Reply:
     """Page for an unknown entity, with suggestions."""
     near, is_owner = list[str](), False
     if all(part.isprintable() for part in ref):

@@ -32,13 +32,12 @@ from factbook.importers.registry import make_file_page_url
 from factbook.importers.snapshot import ReadingProblem, name_set
 from factbook.importers.writer import ImportTarget
 from factbook.settings.option_tables import DEFAULT_INSTANCE
-from factbook.web.site import formats
-from factbook.web.site.endpoint import PageRoute
-from factbook.web.site.formats import segment
-from factbook.web.site.page_context import Form, PageContext
+from factbook.web import formats
+from factbook.web.formats import quote_segment
+from factbook.web.pages import Form, PageContext, PageRoute
 
 # What a select has for credentials of its own.
-OWN: Final = ""
+OWN_CREDENTIAL: Final = ""
 _NEEDED: Final = re.compile(r"(Secret\. )?Needed\.")
 _NEEDED_OF_OWN: Final = "is needed with a credential of its own"
 _NAMES: Final = re.compile(r"[a-z_]+")
@@ -61,23 +60,25 @@ class ImporterForm:
 
     kind: ImporterKind[Any]
     name: str = DEFAULT_INSTANCE
-    integration: str = OWN
+    integration: str = OWN_CREDENTIAL
     values: Mapping[str, str] = field(default_factory=dict)
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     removed: frozenset[str] = frozenset()
 
     @classmethod
-    def new(cls, kind: ImporterKind[Any], integration: str = OWN) -> Self:
+    def new(cls, kind: ImporterKind[Any], integration: str = OWN_CREDENTIAL) -> Self:
         """Form of a new importer, with the defaults of its options."""
-        values = {one.path: _typed(one.default) for one in cls._public(kind)}
+        values = {one.path: _format_option(one.default) for one in cls._public(kind)}
         return cls(kind=kind, integration=integration, values=values)
 
     @classmethod
     def shown(cls, kind: ImporterKind[Any], stored: StoredImporter) -> Self:
         """Form of a stored importer."""
         kept = stored.options.values
-        values = {one.path: _typed(kept.get(one.path, one.default)) for one in cls._public(kind)}
-        integration = kept.get(INTEGRATION, OWN)
+        values = {
+            one.path: _format_option(kept.get(one.path, one.default)) for one in cls._public(kind)
+        }
+        integration = kept.get(INTEGRATION, OWN_CREDENTIAL)
         return cls(kind=kind, name=stored.name, integration=integration, values=values)
 
     @classmethod
@@ -163,7 +164,7 @@ class ImporterForm:
         return (one for one in importer_store.list_option_fields(kind) if not one.is_secret)
 
 
-def _typed(value: Any) -> str:
+def _format_option(value: Any) -> str:
     """A value as a person types it."""
     if isinstance(value, bool):
         return "yes" if value else ""
@@ -179,7 +180,7 @@ _ONE: Final = f"{PATH}/{{importer}}"
 MAY_MAKE: Final = (SET_WRITE, SOURCE_WRITE)
 
 
-async def begin(visit: PageContext) -> Reply:
+async def begin_importer(visit: PageContext) -> Reply:
     """Choice of a kind, or the form of a new importer of the chosen one."""
     chosen = visit.query("kind")
     if not chosen:
@@ -187,34 +188,38 @@ async def begin(visit: PageContext) -> Reply:
             "importer-new.html", kinds=management.list_offered_kinds(), path=PATH, list_path=LIST
         )
     kind = management.get_offered_kind(chosen)
-    there = _integrations(visit, kind.vendor)
-    return _form(visit, None, ImporterForm.new(kind, there[0] if there else OWN))
+    there = _list_vendor_accounts(visit, kind.vendor)
+    return _show_importer_form(
+        visit, None, ImporterForm.new(kind, there[0] if there else OWN_CREDENTIAL)
+    )
 
 
-async def create(visit: PageContext) -> Reply:
+async def create_importer(visit: PageContext) -> Reply:
     """Create an importer."""
     form = ImporterForm.of(management.get_offered_kind(visit.sent.one("kind")), visit.sent)
     await visit.state.importers.latest()
-    return await _put(visit, None, form)
+    return await _save_importer(visit, None, form)
 
 
-async def edit(visit: PageContext) -> Reply:
+async def edit_importer(visit: PageContext) -> Reply:
     """Form of an importer."""
-    found = await _stored(visit)
-    return _form(visit, found, ImporterForm.shown(management.get_offered_kind(found.kind), found))
+    found = await _get_editable_importer(visit)
+    return _show_importer_form(
+        visit, found, ImporterForm.shown(management.get_offered_kind(found.kind), found)
+    )
 
 
-async def change(visit: PageContext) -> Reply:
+async def change_importer(visit: PageContext) -> Reply:
     """Change an importer; secrets without a new value keep theirs."""
-    found = await _stored(visit)
-    return await _put(
+    found = await _get_editable_importer(visit)
+    return await _save_importer(
         visit,
         found,
         ImporterForm.of(management.get_offered_kind(found.kind), visit.sent, found.name),
     )
 
 
-async def delete(visit: PageContext) -> Reply:
+async def delete_shown_importer(visit: PageContext) -> Reply:
     """Delete an importer; its entities stay."""
     registry, id_ = visit.state.importers, visit.request.parameter("importer")
     await registry.latest()
@@ -223,10 +228,12 @@ async def delete(visit: PageContext) -> Reply:
     return visit.redirect(LIST, f"The importer {id_} was deleted. Its entities stay.")
 
 
-async def _put(visit: PageContext, found: StoredImporter | None, form: ImporterForm) -> Reply:
+async def _save_importer(
+    visit: PageContext, found: StoredImporter | None, form: ImporterForm
+) -> Reply:
     state = visit.state
     if lacking := form.lacking(found.options.secrets if found else ()):
-        return _form(visit, found, form, HTTPStatus.BAD_REQUEST, lacking)
+        return _show_importer_form(visit, found, form, HTTPStatus.BAD_REQUEST, lacking)
     try:
         stored = await management.put_importer(
             state.importers,
@@ -238,14 +245,18 @@ async def _put(visit: PageContext, found: StoredImporter | None, form: ImporterF
         )
     except InvalidItemsError as error:
         placed = form.placed(error.problem_list)
-        return _form(visit, found, form, error.status, placed)
+        return _show_importer_form(visit, found, form, error.status, placed)
     except ConflictError as error:
-        return _form(visit, found, form, error.status, [FormProblem("", error.message)])
+        return _show_importer_form(
+            visit, found, form, error.status, [FormProblem("", error.message)]
+        )
     done = "made" if found is None else "changed"
-    return visit.redirect(f"{LIST}/{segment(stored.id)}", f"The importer {stored.id} was {done}.")
+    return visit.redirect(
+        f"{LIST}/{quote_segment(stored.id)}", f"The importer {stored.id} was {done}."
+    )
 
 
-async def _stored(visit: PageContext) -> StoredImporter:
+async def _get_editable_importer(visit: PageContext) -> StoredImporter:
     """Importer in the address; raises NotFoundError, ConflictError for the settings' own."""
     id_ = visit.request.parameter("importer")
     if id_ in visit.state.importers.configured:
@@ -256,7 +267,7 @@ async def _stored(visit: PageContext) -> StoredImporter:
     return found
 
 
-def _form(
+def _show_importer_form(
     visit: PageContext,
     found: StoredImporter | None,
     form: ImporterForm,
@@ -270,27 +281,27 @@ def _form(
         kind=form.kind,
         form=form,
         set_at=found.options.secrets if found else {},
-        integrations=_integrations(visit, form.kind.vendor),
+        integrations=_list_vendor_accounts(visit, form.kind.vendor),
         problem=visit.state.importers.problems.get(found.id, "") if found else "",
         problems=problems,
         wrong=dict(reversed(problems)),
-        action=f"{PATH}/new" if found is None else f"{PATH}/{segment(found.id)}/edit",
-        delete_path=f"{PATH}/{segment(found.id)}/delete" if found else "",
-        back_path=f"{LIST}/{segment(found.id)}" if found else LIST,
+        action=f"{PATH}/new" if found is None else f"{PATH}/{quote_segment(found.id)}/edit",
+        delete_path=f"{PATH}/{quote_segment(found.id)}/delete" if found else "",
+        back_path=f"{LIST}/{quote_segment(found.id)}" if found else LIST,
     )
 
 
-def _integrations(visit: PageContext, vendor: str) -> list[str]:
+def _list_vendor_accounts(visit: PageContext, vendor: str) -> list[str]:
     """The tables of the settings with a credential of this vendor."""
     return sorted(visit.state.importers.accounts.get(vendor, {}))
 
 
 IMPORTERS: Sequence[PageRoute] = (
-    PageRoute("GET", f"{PATH}/new", begin, MAY_MAKE),
-    PageRoute("POST", f"{PATH}/new", create, MAY_MAKE),
-    PageRoute("GET", f"{_ONE}/edit", edit, MAY_MAKE),
-    PageRoute("POST", f"{_ONE}/edit", change, MAY_MAKE),
-    PageRoute("POST", f"{_ONE}/delete", delete, MAY_MAKE),
+    PageRoute("GET", f"{PATH}/new", begin_importer, MAY_MAKE),
+    PageRoute("POST", f"{PATH}/new", create_importer, MAY_MAKE),
+    PageRoute("GET", f"{_ONE}/edit", edit_importer, MAY_MAKE),
+    PageRoute("POST", f"{_ONE}/edit", change_importer, MAY_MAKE),
+    PageRoute("POST", f"{_ONE}/delete", delete_shown_importer, MAY_MAKE),
 )
 
 
@@ -310,7 +321,7 @@ class RefusedEvents(NamedTuple):
     last_at: int
 
 
-async def listed(visit: PageContext) -> Reply:
+async def show_importers(visit: PageContext) -> Reply:
     """Page of every importer, and of every part that was imported."""
     state = visit.state
     importers = await state.importers.current()
@@ -326,15 +337,15 @@ async def listed(visit: PageContext) -> Reply:
     )
 
 
-async def run(visit: PageContext) -> Reply:
+async def request_import(visit: PageContext) -> Reply:
     """Ask for a run of an importer."""
     asked = await visit.state.importers.one(visit.request.parameter("importer"))
     write = visit.writing(audit.make_import_entry("import.run", asked.id))
     await write(partial(records.request_run, importer=asked.id, now=visit.now))
-    return visit.redirect(_importer_path(asked.id), f"{asked.title} is imported now.")
+    return visit.redirect(_make_importer_path(asked.id), f"{asked.title} is imported now.")
 
 
-async def importer(visit: PageContext) -> Reply:
+async def show_importer(visit: PageContext) -> Reply:
     """Page of an importer: its runs, and all that is known of its parts."""
     state = visit.state
     id_ = visit.request.parameter("importer")
@@ -343,8 +354,10 @@ async def importer(visit: PageContext) -> Reply:
     return visit.page(
         "importer.html",
         found=found,
-        paths={part.part: _path(part) for part in found.parts},
-        problems=_linked([(part, one) for part in found.current for one in part.problems][:_SHOWN]),
+        paths={part.part: _make_part_path(part) for part in found.parts},
+        problems=_link_problems(
+            [(part, one) for part in found.current for one in part.problems][:_SHOWN]
+        ),
         problem_count=sum(part.problem_count for part in found.current),
         most_held=_FEW,
         most_runs=_FEW,
@@ -352,75 +365,77 @@ async def importer(visit: PageContext) -> Reply:
         can_run=visit.may(SET_WRITE),
         can_decide=visit.may(SET_WRITE),
         can_make=all(map(visit.may, MAY_MAKE)),
-        refused=await _refused_events(visit, found.id),
+        refused=await _find_refused_events(visit, found.id),
         can_audit=visit.may(AUDIT_READ),
     )
 
 
-async def part(visit: PageContext, status: int = 200, problem: str | None = None) -> Reply:
+async def show_import_part(
+    visit: PageContext, status: int = 200, problem: str | None = None
+) -> Reply:
     """Page of a part: its last reading, its problems, and what is held."""
-    found = await _part(visit)
+    found = await _get_import_part(visit)
     return visit.page(
         "import-part.html",
         status,
         part=found,
-        set_path=f"/sets/{formats.segment(name_set(found.importer, found.part))}",
-        path=_path(found),
-        importer_path=_importer_path(found.importer),
-        problems=_linked([(found, one) for one in found.problems[:_SHOWN]]),
+        set_path=f"/sets/{formats.quote_segment(name_set(found.importer, found.part))}",
+        path=_make_part_path(found),
+        importer_path=_make_importer_path(found.importer),
+        problems=_link_problems([(found, one) for one in found.problems[:_SHOWN]]),
         held=found.held[:_SHOWN],
         problem=problem,
         can_decide=visit.may(SET_WRITE) and bool(found.held),
     )
 
 
-async def apply(visit: PageContext) -> Reply:
+async def remove_held_entities(visit: PageContext) -> Reply:
     """Remove what is held, as it was shown."""
-    found = await _part(visit)
+    found = await _get_import_part(visit)
     try:
-        _check_seen(visit, found)
-        target = _target(visit, found, "import.apply")
+        _check_seen_part(visit, found)
+        target = _make_import_target(visit, found, "import.apply")
         actor = Actor(visit.person.ref, visit.now)
         await writer.apply_removals(target, found.importer, found.part, actor, found.tag)
     except FactbookError as error:
-        return await part(visit, error.status, error.message)
-    return visit.redirect(_importer_path(found.importer), f"Removed: {len(found.held):,}.")
+        return await show_import_part(visit, error.status, error.message)
+    return visit.redirect(_make_importer_path(found.importer), f"Removed: {len(found.held):,}.")
 
 
-async def discard(visit: PageContext) -> Reply:
+async def keep_held_entities(visit: PageContext) -> Reply:
     """Keep what is held."""
-    found = await _part(visit)
+    found = await _get_import_part(visit)
     try:
-        _check_seen(visit, found)
-        target = _target(visit, found, "import.discard")
+        _check_seen_part(visit, found)
+        target = _make_import_target(visit, found, "import.discard")
         await writer.discard_removals(target, found.importer, found.part, found.tag)
     except FactbookError as error:
-        return await part(visit, error.status, error.message)
-    return visit.redirect(_importer_path(found.importer), f"Kept: {len(found.held):,}.")
+        return await show_import_part(visit, error.status, error.message)
+    return visit.redirect(_make_importer_path(found.importer), f"Kept: {len(found.held):,}.")
 
 
-async def _refused_events(visit: PageContext, id_: str) -> RefusedEvents | None:
+async def _find_refused_events(visit: PageContext, id_: str) -> RefusedEvents | None:
     """Events of the last day that were not signed with the importer's secret; None without any."""
-    path, since = _EVENTS.format(formats.segment(id_)), visit.now - DAY
+    path, since = _EVENTS.format(formats.quote_segment(id_)), visit.now - DAY
     rows, more = await page_audit(
         visit.state.database, action=REFUSED, object=path, since=since, limit=_SHOWN
     )
     return RefusedEvents(path, len(rows), more, rows[0].at) if rows else None
 
 
-def _check_seen(visit: PageContext, found: ImportPartRecord) -> None:
+def _check_seen_part(visit: PageContext, found: ImportPartRecord) -> None:
     """Raise ConflictError if the part was read after the page was shown."""
     if visit.sent.one("seen") != found.tag:
         raise ConflictError(_READ_AGAIN)
 
 
-def _target(visit: PageContext, found: ImportPartRecord, action: str) -> ImportTarget:
+def _make_import_target(visit: PageContext, found: ImportPartRecord, action: str) -> ImportTarget:
     state, name = visit.state, name_set(found.importer, found.part)
     write = visit.writing(audit.make_import_entry(action, name))
     return ImportTarget(state.database, state.rules, state.settings.revisions_kept, write)
 
 
-async def _part(visit: PageContext) -> ImportPartRecord:
+async def _get_import_part(visit: PageContext) -> ImportPartRecord:
     importer, name = visit.request.parameter("importer"), visit.request.parameter("part")
     found = await records.get_part_record(visit.state.database, importer, name)
     if found is None:
@@ -428,26 +443,26 @@ async def _part(visit: PageContext) -> ImportPartRecord:
     return found
 
 
-def _linked(
+def _link_problems(
     found: Sequence[tuple[ImportPartRecord, ReadingProblem]],
 ) -> list[tuple[ReadingProblem, str | None]]:
     """Problems of parts, each with the address of its file's page."""
     return [(problem, make_file_page_url(part.importer, problem)) for part, problem in found]
 
 
-def _importer_path(id_: str) -> str:
-    return f"/imports/{formats.segment(id_)}"
+def _make_importer_path(id_: str) -> str:
+    return f"/imports/{formats.quote_segment(id_)}"
 
 
-def _path(found: ImportPartRecord) -> str:
-    return f"{_importer_path(found.importer)}/{formats.segment(found.part)}"
+def _make_part_path(found: ImportPartRecord) -> str:
+    return f"{_make_importer_path(found.importer)}/{formats.quote_segment(found.part)}"
 
 
 IMPORTS: Sequence[PageRoute] = (
-    PageRoute("GET", "/imports", listed, (CATALOG_READ,)),
-    PageRoute("GET", "/imports/{importer}", importer, (CATALOG_READ,)),
-    PageRoute("POST", "/imports/{importer}/run", run, (SET_WRITE,)),
-    PageRoute("GET", "/imports/{importer}/{part}", part, (CATALOG_READ,)),
-    PageRoute("POST", "/imports/{importer}/{part}/apply", apply, (SET_WRITE,)),
-    PageRoute("POST", "/imports/{importer}/{part}/discard", discard, (SET_WRITE,)),
+    PageRoute("GET", "/imports", show_importers, (CATALOG_READ,)),
+    PageRoute("GET", "/imports/{importer}", show_importer, (CATALOG_READ,)),
+    PageRoute("POST", "/imports/{importer}/run", request_import, (SET_WRITE,)),
+    PageRoute("GET", "/imports/{importer}/{part}", show_import_part, (CATALOG_READ,)),
+    PageRoute("POST", "/imports/{importer}/{part}/apply", remove_held_entities, (SET_WRITE,)),
+    PageRoute("POST", "/imports/{importer}/{part}/discard", keep_held_entities, (SET_WRITE,)),
 )
