@@ -1,18 +1,12 @@
-"""Sign-in with a password or a provider, links that create an account, and consent for clients.
-
-Every form of consent carries the whole request again, which is checked again. Nothing leads to a
-client's address before somebody has pressed a button: anybody can name an address of their own in
-a link. Only a client that the settings trust gets its mistakes at once (RFC 6749, section 4.1.2.1;
-RFC 9700, section 4.11.2).
-"""
+"""Sessions: how people sign in and out."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from factbook.audit.trail import AuditEntry
+from factbook.audit.trail import AuditEntry, Caller
 from factbook.auth import group_roles, invitations, passwords, permissions, sessions, tokens, users
 from factbook.auth.invitations import Invitation
 from factbook.auth.oauth import clients, consents, protocol
@@ -40,10 +34,53 @@ from factbook.scim import identity as scim_identity
 from factbook.storage import Transaction
 from factbook.web import pages
 from factbook.web.pages import OPEN, PageContext, PageRoute
-from factbook.web.site import session
 
 if TYPE_CHECKING:
     from factbook.auth.oidc.client import OpenID
+
+
+SessionCheck = Callable[[Transaction], None]
+
+
+async def start_person_session(
+    visit: PageContext, ref: str, how: str, check: SessionCheck | None = None
+) -> None:
+    """Sign the person in, with a fresh session value.
+
+    `check` may still refuse it in the transaction. Raises NotFoundError for a person who may not
+    sign in.
+    """
+    value, now = sessions.generate_cookie(), visit.now
+    hash_ = sessions.hash_cookie(value, visit.state.token_key)
+    agent = visit.request.header(b"user-agent") or ""
+    before = visit.session
+
+    rules = group_roles.make_group_rules(visit.state.settings)
+    caller = Caller(ref, now, visit.address)
+
+    def work(transaction: Transaction) -> None:
+        identity.settle_role(transaction, ref, rules, caller)
+        users.record_sign_in(transaction, ref, now)
+        if check is not None:
+            check(transaction)
+        if before is not None:
+            sessions.end_session(transaction, before.hash)
+        sessions.start_session(
+            transaction, hash=hash_, ref=ref, now=now, address=visit.address, agent=agent
+        )
+
+    await visit.writing(AuditEntry("session.start", ref, {"how": how}), actor=ref)(work)
+    visit.keep_cookie(pages.SESSION_COOKIE, value, sessions.SESSION_LIFETIME // SECOND)
+    visit.drop_cookie(pages.VISITOR_COOKIE)
+
+
+async def end_person_session(visit: PageContext) -> None:
+    """Sign the person out."""
+    hash_ = visit.person.hash
+    write = visit.writing(AuditEntry("session.end", visit.person.ref))
+    await write(lambda transaction: sessions.end_session(transaction, hash_))
+    visit.session = None
+    visit.drop_cookie(pages.SESSION_COOKIE)
 
 
 _OTHER_WAY = ", or with a browser that you have signed in with before"
@@ -134,7 +171,7 @@ async def sign_in_with_password(visit: PageContext) -> Reply:
     try:
         proven = await _prove_password(visit, name, visit.sent.raw("password"))
         check = partial(users.require_password_hash, ref=proven.ref, stored=proven.stored)
-        await session.start(visit, proven.ref, "password", check)
+        await start_person_session(visit, proven.ref, "password", check)
     except (InputError, NotFoundError, TooManyRequestsError) as error:
         wrong = error if isinstance(error, TooManyRequestsError) else InputError(_WRONG_SIGN_IN)
         await _record_wrong_sign_in(visit, name, wrong)
@@ -148,7 +185,7 @@ async def sign_in_with_password(visit: PageContext) -> Reply:
 async def sign_out(visit: PageContext) -> Reply:
     """End the session."""
     if visit.session is not None:
-        await session.end(visit)
+        await end_person_session(visit)
     return visit.redirect("/sign-in", "You are signed out.")
 
 
@@ -172,7 +209,7 @@ async def accept_invitation(visit: PageContext) -> Reply:
     except (InputError, ConflictError) as error:
         shown = {"name": form.one("name"), "display_name": form.one("display_name")}
         return _render_welcome(visit, invitation, error.status, problem=error.message, **shown)
-    await session.start(visit, ref, "invitation")
+    await start_person_session(visit, ref, "invitation")
     mark_browser(visit, ref, hashed)
     return visit.redirect("/")
 
@@ -373,7 +410,7 @@ async def finish_openid(visit: PageContext) -> Reply:
         await visit.state.database.write(
             partial(_record_identity, visit, provider, person, identity)
         )
-        await session.start(visit, person.ref, "openid")
+        await start_person_session(visit, person.ref, "openid")
         mark_browser(visit, ELSEWHERE, "")
     except SignInError as error:
         return await _refuse_openid(visit, error)

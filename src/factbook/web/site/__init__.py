@@ -1,1 +1,0 @@
-"""Parts that all pages share: layout, forms, sessions, static files."""
