@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from factbook.cli.collection import Lines
+from factbook.cli.sources import Lines
 from factbook.scheduling.runs import RunRecord
 from factbook.settings import Settings
 from tests import commands

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 SCRIPT = """
-from factbook.cli.output import print_note, say
+from factbook.cli.command_parts import print_note, say
 for word in ("one", "two", "three"):
     say(f"answer {word}")
     print_note(f"message {word}")

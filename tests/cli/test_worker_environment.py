@@ -11,7 +11,7 @@ from tests.processes import clean_environment
 
 IMPORT = """
 import os
-from factbook.cli.collection import _sharing
+from factbook.cli.sources import _sharing
 assert _sharing("postgresql://db/factbook").__name__ == "LaneCollector"
 assert os.environ["FACTBOOK_TOKEN_KEY"] == "a secret of tests"
 """

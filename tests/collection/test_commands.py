@@ -8,7 +8,7 @@ import pytest
 from typer.testing import Result
 
 from factbook.app import Application
-from factbook.cli import collection
+from factbook.cli import sources
 from factbook.clock import HOUR
 from factbook.errors import InputError, NotFoundError
 from factbook.operations import collection_commands
@@ -182,12 +182,12 @@ async def test_sources_are_listed_with_how_they_are_doing(service: Service) -> N
             service.time.advance(pause)
             await collector.drain()
     statuses = await collection_commands.list_statuses(app, service.time)
-    rows = {str(row[0]): row for row in collection.tabulate_sources(statuses).rows}
+    rows = {str(row[0]): row for row in sources.tabulate_sources(statuses).rows}
     assert rows["vendor-0"][1:8] == ("up", "3 minutes ago", 1, 0, 0, 0, 1)
     assert rows["vendor-1"][1:6] == ("down", None, 0, 1, 0)
     assert rows["vendor-1"][-1] == "upstream-error: vendor.test: answered 502"
     assert rows["vendor-2"][1:3] == ("new", None)
-    shown = {one["id"]: one["health"] for one in map(collection.source_json, statuses)}
+    shown = {one["id"]: one["health"] for one in map(sources.source_json, statuses)}
     assert shown["vendor-0"]["lastRun"]["covered"] == 1
     assert shown["vendor-1"]["downSince"] == "2026-11-21T12:03:00.000+00:00"
     assert shown["vendor-2"]["state"] == "new"

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from factbook.cli import collection
-from factbook.cli.collection import Lines
+from factbook.cli import sources
+from factbook.cli.sources import Lines
 from factbook.clock import MINUTE, iso
 from factbook.facts import freshness
 from factbook.integrations import SOURCES
@@ -42,8 +42,8 @@ async def shown(world: World) -> dict[str, str]:
     source, known = world.integration.source, await world.health()
     found: dict[str, Any] = {}
     status = SourceStatus(source, known, None, now)
-    found["factbook sources"] = collection.tabulate_sources([status]).rows[0][1]
-    found["factbook sources --json"] = collection.source_json(status)["health"].get("reason")
+    found["factbook sources"] = sources.tabulate_sources([status]).rows[0][1]
+    found["factbook sources --json"] = sources.source_json(status)["health"].get("reason")
     detail = await collection_commands.read_source_detail(database, source, now, failed=False)
     found["factbook sources show"] = detail.condition.reason
     tool = await service.facts("get-data-source-discovery")

@@ -43,7 +43,7 @@ NO_PARSERS: Final[dict[str, str]] = {
     "checks.results.grader.decode_level": _ROWS,
     "datasources.define.read_source": "calls parse_source_definition and looks connections up",
     "definitions.documents.read_definition": "calls the parser of what is defined",
-    "cli.check_plans.read_check_files": _FILES,
+    "cli.check_files.read_check_files": _FILES,
     "cli.pipelines.read_report": "passes the text of a file on as it is",
     "cli.definitions.read_definitions": _FILES,
     "cli.documents.read_entity_file": _FILES,

@@ -167,16 +167,17 @@ SYSTEM: Final[dict[str, tuple[str, ...]]] = {
         "tests/system/test_killed_migration.py",
         "tests/system/test_secrets.py",
     ),
-    "src/factbook/cli/check_files.py": (*_PAGES_OF_DOCS, "tests/deploy/test_pipelines.py"),
-    "src/factbook/cli/check_plans.py": (*_PAGES_OF_DOCS, "tests/deploy/test_pipelines.py"),
+    "src/factbook/cli/check_files.py": (
+        *_PAGES_OF_DOCS,
+        "tests/deploy/test_pipelines.py",
+    ),
     "src/factbook/cli/check_previews.py": (*_PAGES_OF_DOCS, "tests/deploy/test_pipelines.py"),
     "src/factbook/cli/checks.py": (*_PAGES_OF_DOCS, "tests/deploy/test_pipelines.py"),
-    "src/factbook/cli/import_kinds.py": (
+    "src/factbook/cli/imports.py": (
         *_PAGES_OF_DOCS,
         *_IMPORTERS,
         "tests/contracts/test_yaml.py",
     ),
-    "src/factbook/cli/imports.py": (*_PAGES_OF_DOCS, *_IMPORTERS, "tests/contracts/test_yaml.py"),
     "src/factbook/cli/pipelines.py": (*_PAGES_OF_DOCS, "tests/deploy/test_pipelines.py"),
     "src/factbook/cli/source_plans.py": (*_PAGES_OF_DOCS, *_COLLECTION),
     "src/factbook/cli/sources.py": (*_PAGES_OF_DOCS, *_COLLECTION),

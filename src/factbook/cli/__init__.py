@@ -78,7 +78,7 @@ def _serve_plainly(settings: "Settings") -> None:
     try:
         server.serve(settings)
     except FactbookError as error:
-        from factbook.cli.output import as_command_error
+        from factbook.cli.command_parts import as_command_error
 
         told = as_command_error(error)
         told.show()

@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from factbook.cli.connection import DatabaseUrl, run_on_database
-from factbook.cli.output import (
+from factbook.cli.command_parts import (
     EXIT_CODES,
     CommandError,
+    DatabaseUrl,
     Json,
     format_age,
     print_answer,
     print_note,
+    run_on_database,
     say,
     until_enough,
 )

@@ -1,25 +1,477 @@
-"""Files of checks: new ones, those converted from another tool, and the tests that checks have."""
+"""Checks, scorecards and exemptions as code: files, conversions, tests, and plans for a server."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, Literal, NamedTuple
 
 import msgspec
 
+from factbook import clock
+from factbook.catalog import ref
 from factbook.checks import document_readers, takeover
+from factbook.checks.definitions import exemption_store, scorecard
+from factbook.checks.definitions.exemption_store import ExemptionRequest
 from factbook.checks.document_readers import DefinitionDocument, Kind
-from factbook.checks.rules import check_trial, language
-from factbook.checks.rules.check_definition import Check
+from factbook.checks.rules import check_definition, check_trial, language
+from factbook.checks.rules.check_definition import Check, parse_check
 from factbook.checks.rules.check_trial import CheckTrial
 from factbook.checks.rules.rule_evaluation import Evidence
 from factbook.checks.state import name_state
 from factbook.checks.takeover import REFUSED, ItemRemark, Sources, TakenOver
-from factbook.cli.connection import format_count
-from factbook.cli.definitions import file_content, write_new_file
+from factbook.cli import definitions
+from factbook.cli.command_parts import format_count, say
+from factbook.cli.definitions import (
+    DELETION,
+    Action,
+    DefinitionChange,
+    FieldDifference,
+    PlanStep,
+    StoredDocuments,
+    compare_document,
+    file_content,
+    write_new_file,
+)
 from factbook.cli.documents import STDIN, parse_entity_file
-from factbook.cli.output import say
+from factbook.client import ApiError, Client
+from factbook.client.answers import accept_nothing
+from factbook.client.calls import Call, get_call, segment, send_call
+from factbook.clock import iso
 from factbook.datasources.custom import yaml_text
-from factbook.errors import InputError
+from factbook.errors import InputError, InvalidItemsError, problem
+from factbook.schemas.checks import Exemptions, ShownExemption
+from factbook.schemas.results import Preview
+
+DefinitionKind = Literal["check", "scorecard"]
+StoredContent = dict[str, Any]
+
+_DEFINITIONS_PATH: Final = "/api/tech-insights/v1"
+_KINDS: Final[tuple[DefinitionKind, ...]] = ("check", "scorecard")
+# Members that the service sets.
+_SERVICE_SET: Final = frozenset(
+    {
+        *(
+            "version",
+            "draft",
+            "tag",
+            "sentence",
+            "createdAt",
+            "createdBy",
+            "updatedAt",
+            "updatedBy",
+        ),
+        *("publishedAt", "publishedBy", "publication", "unpublished"),
+    }
+)
+
+_EXEMPTIONS_PATH: Final = "/api/tech-insights/v1/exemptions"
+_OPEN: Final = ("requested", "approved")
+
+
+class ReadDocument(NamedTuple):
+    """A valid document, and its place.
+
+    `check` is set for a check.
+    """
+
+    kind: Kind
+    document: dict[str, Any]
+    origin: str
+    check: Check | None
+
+    @property
+    def id(self) -> str:
+        """Id of the check or the scorecard; of an exemption what it is about."""
+        if self.kind == "exemption":
+            about = self.document.get("check") or self.document.get("scorecard")
+            return f"{about} of {ref.parse_ref(self.document['entity'])}"
+        return str(self.document["id"])
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return f"{self.kind}: is", self.id
+
+
+def read_check_files(places: Sequence[str]) -> list[ReadDocument]:
+    """The documents in files and directories; raises as `definitions.read_definitions` does."""
+    return definitions.read_definitions(
+        places, "a check, scorecard or exemption", _parse_check_file
+    )
+
+
+def _parse_check_file(document: dict[str, Any], origin: str) -> ReadDocument:
+    found = document_readers.parse_file_document(document)
+    return ReadDocument(
+        found.kind, found.document, origin, _parse_if_check(found.kind, found.document)
+    )
+
+
+def _parse_if_check(kind: Kind, document: dict[str, Any]) -> Check | None:
+    """The check of a document, if it is one; raises InvalidItemsError for any that is broken."""
+    match kind:
+        case "check":
+            return parse_check(document)
+        case "scorecard":
+            scorecard.parse_scorecard(document)
+        case "exemption":
+            # One that is over is a file that can go, and no mistake.
+            if exemption_store.parse_exemption_request(document, 0).until is None:
+                raise InvalidItemsError([problem("until", "is required in a file")])
+    return None
+
+
+@dataclass(frozen=True)
+class DefinitionStep(PlanStep):
+    """Change of a check or scorecard; `changed` are the results that would be others, if known.
+
+    `tag` is that of what the plan compared with, None of what the server does not have.
+    """
+
+    kind: DefinitionKind = "check"
+    tag: str | None = None
+    changed: int | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind} {self.id}"
+
+    def lines(self) -> Iterator[tuple[str, str | None]]:
+        if self.action != "create":
+            yield from super().lines()
+        if self.changed is not None:
+            noun = "result" if self.changed == 1 else "results"
+            yield f"{self.changed:,} {noun} would change", None
+
+    def as_json(self) -> dict[str, Any]:
+        return {"kind": self.kind, **super().as_json(), "changedResults": self.changed}
+
+
+class StoredDocument(NamedTuple):
+    """A definition of the server: what it shows, and the documents behind it."""
+
+    kind: DefinitionKind
+    document: StoredContent
+    stored: StoredDocuments
+    tag: str | None
+
+
+def plan_definitions(
+    client: Client, read: Sequence[ReadDocument], *, drafts: bool, prune: bool
+) -> list[DefinitionStep]:
+    """Steps from the server to the files, each check after those that it reads, then deletions."""
+    there = {(one.kind, str(one.document["id"])): one for one in list_stored_definitions(client)}
+    steps = list[DefinitionStep]()
+    for one in _order_documents(read):
+        kind = _kind_of(one)
+        before = there.get((kind, one.id))
+        stored, tag = (before.stored, before.tag) if before else (StoredDocuments(), None)
+        found = compare_document(one.document, stored, drafts=drafts)
+        if found is not None:
+            step = DefinitionStep(found, one.id, one.origin, one.document, kind, tag)
+            steps.append(
+                step if drafts else replace(step, changed=_count_changed_results(client, step))
+            )
+    if prune:
+        kept = {(one.kind, one.id) for one in read}
+        gone = [key for key in there if key not in kept]
+        # A check that a scorecard names stays until the scorecard is gone.
+        for kind, id_ in sorted(gone, key=lambda key: key[0], reverse=True):
+            steps.append(DefinitionStep(DELETION, id_, kind=kind, tag=there[kind, id_].tag))
+    return steps
+
+
+def list_stored_definitions(client: Client) -> Iterator[StoredDocument]:
+    """Every check and every scorecard of the server."""
+    for kind in _KINDS:
+        cursor: str | None = None
+        while True:
+            page = client.send(
+                get_call(f"{_DEFINITIONS_PATH}/{kind}s", dict[str, Any], cursor=cursor)
+            )
+            for shown in page[f"{kind}s"]:
+                yield _stored_document(kind, shown)
+            cursor = page.get("nextCursor")
+            if not cursor:
+                break
+
+
+def run_definition_step(step: DefinitionStep, client: Client, *, drafts: bool) -> str:
+    """Execute a step, and say what was done.
+
+    What somebody has changed since the plan is refused, as nobody has seen what would be lost.
+    """
+    path = f"{_DEFINITIONS_PATH}/{step.kind}s/{segment(step.id)}"
+    seen = {} if step.tag is None else {"if-match": f'"{step.tag}"'}
+    if step.document is None:
+        client.send(Call(method="DELETE", path=path, read=accept_nothing, headers=seen))
+        return "deleted"
+    call = send_call("PUT", path, dict[str, Any], step.document)
+    call.headers.update(seen)
+    if drafts:
+        client.send(call)
+        return "written as a draft"
+    call.params.append(("publish", "true"))
+    written = client.send(call)
+    if pending := written.get("publication"):
+        return f"published, version {pending['version']}, which is being evaluated"
+    return f"published, version {written['version']}"
+
+
+def _stored_document(kind: DefinitionKind, shown: StoredContent) -> StoredDocument:
+    """A document as the server shows it, without what the service sets."""
+    document = {name: value for name, value in shown.items() if name not in _SERVICE_SET}
+    published = None if shown["draft"] else document
+    draft = document if shown["draft"] else shown.get("unpublished")
+    return StoredDocument(kind, document, StoredDocuments(draft, published), shown.get("tag"))
+
+
+def _kind_of(one: ReadDocument) -> DefinitionKind:
+    return "check" if one.kind == "check" else "scorecard"
+
+
+def _order_documents(read: Sequence[ReadDocument]) -> list[ReadDocument]:
+    """Checks, each after those that it reads, then scorecards; the server refuses a cycle."""
+    checks = {one.id: one for one in read if one.check is not None}
+    reads = {
+        id_: check_definition.list_checks_read(one.check)
+        for id_, one in checks.items()
+        if one.check
+    }
+    ordered = [checks[id_] for id_ in check_definition.order_by_reads(reads)]
+    return [*ordered, *(one for one in read if one.kind == "scorecard")]
+
+
+def _count_changed_results(client: Client, step: DefinitionStep) -> int | None:
+    """The results that the step would change; None if the server cannot tell."""
+    if step.kind != "check" or step.document is None:
+        return None
+    body = {"definition": step.document, "limit": 0}
+    try:
+        return client.send(
+            send_call("POST", f"{_DEFINITIONS_PATH}/checks/preview", Preview, body)
+        ).changed
+    except ApiError:
+        return None
+
+
+class ExemptionOptions(NamedTuple):
+    """Steps that are taken only if asked for: to `approve`, and to `revoke`."""
+
+    approve: bool = False
+    revoke: bool = False
+
+
+class ExemptionKey(NamedTuple):
+    """An entity, and the check or scorecard that it is exempt from."""
+
+    check: str | None
+    scorecard: str | None
+    entity: str
+
+    def __str__(self) -> str:
+        return f"{self.check or self.scorecard} of {self.entity}"
+
+
+@dataclass(frozen=True)
+class ExemptionChange(PlanStep):
+    """Change of one exemption; `there` is the one on the server, if there is one."""
+
+    # Its entity says who may ask, and its check who decides.
+    own_statuses: ClassVar[frozenset[int]] = PlanStep.own_statuses | {403}
+
+    there: ShownExemption | None = None
+
+    @property
+    def name(self) -> str:
+        return f"exemption {self.id}"
+
+    def as_json(self) -> dict[str, Any]:
+        return {"kind": "exemption", **super().as_json()}
+
+
+class ExemptionPlan(NamedTuple):
+    """Steps for exemptions, and what to know of files for which nothing is to do."""
+
+    steps: list[ExemptionChange]
+    notes: list[str]
+
+
+def plan_exemptions(
+    client: Client, read: Sequence[ReadDocument], options: ExemptionOptions
+) -> ExemptionPlan:
+    """The steps from the server to the exemptions of files; nothing is asked if there are none."""
+    documents = [one for one in read if one.kind == "exemption"]
+    found = ExemptionPlan([], [])
+    if not (documents or options.revoke):
+        return found
+    there = {_exemption_key(one): one for one in list_open_exemptions(client)}
+    now = clock.now()
+    kept = set()
+    for one in documents:
+        wanted = exemption_store.parse_exemption_request(one.document, 0)
+        key = ExemptionKey(wanted.check, wanted.scorecard, wanted.entity)
+        kept.add(key)
+        if wanted.until is not None and wanted.until <= now:
+            found.notes.append(f"exemption {key} is over; {one.origin} can go.")
+        elif key in there:
+            _compare_exemption(found, one, key, wanted, there[key], options)
+        elif (last := _last_decision(client, key)) and not _exemption_differences(last, wanted):
+            found.notes.append(f"exemption {key} was {last.state}; a changed file asks anew.")
+        else:
+            found.steps.append(_exemption_step("request", key, one))
+    if options.revoke:
+        gone = sorted((key for key in there if key not in kept), key=str)
+        found.steps.extend(_exemption_step("revoke", key, None, there[key]) for key in gone)
+    return found
+
+
+def list_open_exemptions(client: Client) -> Iterator[ShownExemption]:
+    """The exemptions of the server that are asked for or in force."""
+    for state in _OPEN:
+        yield from _list_exemptions(client, state=state)
+
+
+def exemption_document(one: ShownExemption) -> dict[str, Any]:
+    """The document of a file that asks for an exemption."""
+    members = {
+        **_exemption_key(one)._asdict(),
+        "reason": one.reason,
+        "link": one.link,
+        "from": one.from_,
+        "until": one.until,
+    }
+    return {name: value for name, value in members.items() if value is not None}
+
+
+def run_exemption_step(step: ExemptionChange, client: Client) -> str:
+    """Execute a step, and say what was done."""
+    decision = "deny" if step.there and step.there.state == "requested" else "revoke"
+    if step.action == "approve":
+        _decide_exemption(client, step, "approve")
+        return "approved"
+    if step.action in ("replace", "revoke"):
+        _decide_exemption(client, step, decision)
+    if step.action == "revoke":
+        return "denied" if decision == "deny" else "revoked"
+    client.send(send_call("POST", _EXEMPTIONS_PATH, ShownExemption, step.document))
+    return "asked for; somebody else approves it"
+
+
+def _compare_exemption(
+    found: ExemptionPlan,
+    one: ReadDocument,
+    key: ExemptionKey,
+    wanted: ExemptionRequest,
+    there: ShownExemption,
+    options: ExemptionOptions,
+) -> None:
+    """Add the step, or the note, for a file whose exemption is open on the server."""
+    differences = _exemption_differences(there, wanted)
+    if differences and options.revoke:
+        found.steps.append(_exemption_step("replace", key, one, there, differences))
+    elif differences:
+        names = ", ".join(each.path for each in differences)
+        found.notes.append(
+            f"exemption {key} has another {names} than {one.origin}; --revoke asks for it anew."
+        )
+    elif there.state == "requested" and options.approve:
+        found.steps.append(_exemption_step("approve", key, one, there))
+    elif there.state == "requested":
+        found.notes.append(f"exemption {key} waits for somebody else to approve it.")
+
+
+def _exemption_step(
+    action: Action,
+    key: ExemptionKey,
+    one: ReadDocument | None,
+    there: ShownExemption | None = None,
+    differences: Sequence[FieldDifference] = (),
+) -> ExemptionChange:
+    change = DefinitionChange(action, list(differences))
+    if one is None:
+        return ExemptionChange(change, str(key), there=there)
+    return ExemptionChange(change, str(key), one.origin, one.document, there)
+
+
+def _decide_exemption(client: Client, step: ExemptionChange, decision: str) -> None:
+    assert step.there is not None
+    path = f"{_EXEMPTIONS_PATH}/{segment(step.there.id)}/{decision}"
+    client.send(send_call("POST", path, ShownExemption, {"comment": "By files."}))
+
+
+def _list_exemptions(client: Client, **wanted: Any) -> Iterator[ShownExemption]:
+    cursor: str | None = None
+    while True:
+        page = client.send(get_call(_EXEMPTIONS_PATH, Exemptions, cursor=cursor, **wanted))
+        yield from page.exemptions
+        cursor = page.next_cursor
+        if cursor is None:
+            return
+
+
+def _last_decision(client: Client, key: ExemptionKey) -> ShownExemption | None:
+    """The newest exemption of the same, if somebody has decided against it."""
+    page = client.send(get_call(_EXEMPTIONS_PATH, Exemptions, limit=1, **key._asdict()))
+    last = page.exemptions[0] if page.exemptions else None
+    return last if last and last.state in ("denied", "revoked") else None
+
+
+def _exemption_key(one: ShownExemption) -> ExemptionKey:
+    return ExemptionKey(one.check, one.scorecard, one.entity)
+
+
+def _exemption_differences(
+    there: ShownExemption, wanted: ExemptionRequest
+) -> list[FieldDifference]:
+    """The members that differ; without a start in the file, that of the request stays."""
+    until = None if wanted.until is None else iso(wanted.until)
+    start = iso(wanted.starts_at) if wanted.starts_at else there.from_
+    pairs = {
+        "reason": (there.reason, wanted.reason),
+        "link": (there.link, wanted.link),
+        "from": (there.from_, start),
+        "until": (there.until, until),
+    }
+    return [
+        FieldDifference(name, *map(_as_json_text, values))
+        for name, values in pairs.items()
+        if values[0] != values[1]
+    ]
+
+
+def _as_json_text(value: str | None) -> str | None:
+    return None if value is None else msgspec.json.encode(value).decode()
+
+
+class FilePlan(NamedTuple):
+    """Steps for definitions and for exemptions, and what to know of files without any."""
+
+    steps: list[PlanStep]
+    notes: list[str]
+
+
+def plan_check_files(
+    client: Client,
+    read: Sequence[ReadDocument],
+    options: ExemptionOptions,
+    *,
+    drafts: bool,
+    prune: bool,
+) -> FilePlan:
+    """The steps from the server to the files; an exemption may name a check that is new."""
+    definitions = [one for one in read if one.kind != "exemption"]
+    steps = plan_definitions(client, definitions, drafts=drafts, prune=prune)
+    exemptions = plan_exemptions(client, read, options)
+    return FilePlan([*steps, *exemptions.steps], exemptions.notes)
+
+
+def run_check_step(step: PlanStep, client: Client, *, drafts: bool) -> str:
+    """Execute a step, and say what was done."""
+    if isinstance(step, ExemptionChange):
+        return run_exemption_step(step, client)
+    assert isinstance(step, DefinitionStep)
+    return run_definition_step(step, client, drafts=drafts)
+
 
 _LONGEST_NAME: Final = 150
 

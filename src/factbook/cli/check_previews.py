@@ -11,9 +11,16 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from factbook.cli.check_plans import ReadDocument
-from factbook.cli.connection import format_count
-from factbook.cli.output import USAGE, CommandError, age_members, as_of, print_json, say
+from factbook.cli.check_files import ReadDocument
+from factbook.cli.command_parts import (
+    USAGE,
+    CommandError,
+    age_members,
+    as_of,
+    format_count,
+    print_json,
+    say,
+)
 from factbook.client import ApiError, Client
 from factbook.client.calls import send_call
 from factbook.errors import InputError

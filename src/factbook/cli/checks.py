@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
-from factbook.cli.connection import DEFAULT_SERVER, Server, Token, confirm_writing, connect_server
-from factbook.cli.output import (
+from factbook.cli.command_parts import (
+    DEFAULT_SERVER,
     EXIT_CODES,
     PLAN_CODES,
     CommandError,
     Json,
     Sections,
+    Server,
+    Token,
+    confirm_writing,
+    connect_server,
     print_json,
     print_note,
     say,
@@ -115,7 +119,8 @@ def preview_results(
       factbook checks preview --path . --markdown >> $GITHUB_STEP_SUMMARY
     """
     from factbook.catalog.ref import parse_ref
-    from factbook.cli import check_plans, check_previews
+    from factbook.cli import check_previews
+    from factbook.cli.check_files import read_check_files
     from factbook.cli.check_previews import PreviewReport
 
     refs = [str(parse_ref(one, kind="component")) for one in entity or []]
@@ -124,7 +129,7 @@ def preview_results(
     for option, told in (("--catalog", catalog), ("--set", set_)) if path is None else ():
         if told:
             raise InputError(f"{option} is about the tree that --path names.")
-    read = check_plans.read_check_files(places) if places else []
+    read = read_check_files(places) if places else []
     tree = None if path is None else check_previews.collect_tree(path, catalog or [])
     with connect_server(context, server, token) as client:
         checks = check_previews.preview_checks_of(client, read, refs)
@@ -329,7 +334,8 @@ def apply_checks(
       factbook checks apply checks/
       factbook checks apply checks/ scorecards/ --yes --prune
     """
-    from factbook.cli import check_plans, definitions
+    from factbook.cli import definitions
+    from factbook.cli.check_files import run_check_step
 
     with connect_server(context, server, token) as client:
         steps = _plan_steps(client, places, (draft, prune), (approve, revoke))
@@ -338,7 +344,7 @@ def apply_checks(
             return
         if not yes:
             confirm_writing()
-        run = partial(check_plans.run_check_step, client=client, drafts=draft)
+        run = partial(run_check_step, client=client, drafts=draft)
         definitions.apply_plan(steps, run)
 
 
@@ -365,21 +371,21 @@ def export_checks(
       factbook checks export --to tech-insights
     """
     from factbook.checks.document_readers import DefinitionDocument
-    from factbook.cli import check_files, check_plans
+    from factbook.cli import check_files
 
     with connect_server(context, server, token) as client:
         found = [
             DefinitionDocument(one.kind, one.document)
-            for one in check_plans.list_stored_definitions(client)
+            for one in check_files.list_stored_definitions(client)
         ]
-        exemptions = list(check_plans.list_open_exemptions(client))
+        exemptions = list(check_files.list_open_exemptions(client))
     for one in exemptions:
         if one.until is None:
             print_note(
                 f"The exemption of {one.entity} from {one.check or one.scorecard} has no end."
             )
         else:
-            found.append(DefinitionDocument("exemption", check_plans.exemption_document(one)))
+            found.append(DefinitionDocument("exemption", check_files.exemption_document(one)))
     check_files.write_converted(found, to)
 
 
@@ -396,15 +402,14 @@ def _plan_steps(
     exemptions: tuple[bool, bool],
 ) -> "list[PlanStep]":
     """Steps that make the server match the files: drafts and pruning, approvals and revocations."""
-    from factbook.cli import check_plans
-    from factbook.cli.check_plans import ExemptionOptions
+    from factbook.cli.check_files import ExemptionOptions, plan_check_files, read_check_files
 
     drafts, prune = definitions
     with show_progress("Reading") as show:
-        read = check_plans.read_check_files(places)
+        read = read_check_files(places)
         show(f"Comparing {len(read):,} documents")
         options = ExemptionOptions(*exemptions)
-        found = check_plans.plan_check_files(client, read, options, drafts=drafts, prune=prune)
+        found = plan_check_files(client, read, options, drafts=drafts, prune=prune)
     for line in found.notes:
         print_note(line)
     return found.steps
@@ -466,9 +471,9 @@ def try_checks(places: Places, as_json: Json = False) -> None:
       factbook checks test has-runbook.yaml --json
     """
     from factbook import clock
-    from factbook.cli import check_files, check_plans
+    from factbook.cli import check_files
 
-    read = check_plans.read_check_files(places)
+    read = check_files.read_check_files(places)
     found = [
         check_files.run_check_tests(one.check, clock.now()) for one in read if one.check is not None
     ]

@@ -14,17 +14,17 @@ import typer
 import yaml
 
 from factbook import text_files
-from factbook.cli.connection import format_count
-from factbook.cli.documents import STDIN, DocumentsError, parse_entity_file
-from factbook.cli.output import (
+from factbook.cli.command_parts import (
     DIFFERENT,
     REFUSED,
     USAGE,
     CommandError,
+    format_count,
     print_json,
     say,
     say_coloured,
 )
+from factbook.cli.documents import STDIN, DocumentsError, parse_entity_file
 from factbook.client import ApiError
 from factbook.datasources.custom import yaml_text
 from factbook.datasources.custom.documents import UnreadableDocumentError

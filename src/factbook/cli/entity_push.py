@@ -5,20 +5,18 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from factbook.cli.connection import (
+from factbook.cli.command_parts import (
     DEFAULT_SERVER,
-    PushWord,
-    Server,
-    Token,
-    connect_server,
-    format_count,
-)
-from factbook.cli.output import (
     REFUSED,
     USAGE,
     CommandError,
     Json,
+    PushWord,
+    Server,
+    Token,
+    connect_server,
     format_age,
+    format_count,
     note_each,
     print_answer,
     print_json,

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from factbook.cli.connection import DEFAULT_SERVER, Server, Token, connect_server
-from factbook.cli.output import (
+from factbook.cli.command_parts import (
+    DEFAULT_SERVER,
     EXIT_CODES,
     CommandError,
     Json,
+    Server,
+    Token,
+    connect_server,
     format_age,
     print_answer,
     print_json,

@@ -8,7 +8,14 @@ from typing import Any, Final, Literal, NamedTuple
 import httpx2
 
 from factbook.cli import definitions
-from factbook.cli.output import NOT_AUTHORISED, NOT_REACHABLE, CommandError, age_members, as_of, say
+from factbook.cli.command_parts import (
+    NOT_AUTHORISED,
+    NOT_REACHABLE,
+    CommandError,
+    age_members,
+    as_of,
+    say,
+)
 from factbook.client import Client
 from factbook.client.calls import get_call, segment
 from factbook.errors import InputError

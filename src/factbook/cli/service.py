@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from factbook.cli.connection import DatabaseUrl, run_on_database, service_settings, settings_from
-from factbook.cli.output import (
+from factbook.cli.command_parts import (
     REFUSED,
+    DatabaseUrl,
     Json,
     print_json,
     print_note,
     progress_bar,
+    run_on_database,
     say,
     say_coloured,
+    service_settings,
+    settings_from,
     show_progress,
 )
 from factbook.errors import InputError

@@ -13,17 +13,17 @@ import msgspec
 from factbook.catalog import ref
 from factbook.catalog.ref import EntityRef
 from factbook.cli import definitions
-from factbook.cli.connection import format_count
-from factbook.cli.definitions import DELETION, PlanStep, StoredDocuments, compare_document
-from factbook.cli.output import (
+from factbook.cli.command_parts import (
     NOT_AUTHORISED,
     REFUSED,
     USAGE,
     CommandError,
+    format_count,
     print_note,
     print_table,
     say,
 )
+from factbook.cli.definitions import DELETION, PlanStep, StoredDocuments, compare_document
 from factbook.cli.sources import SourceType
 from factbook.client import Client, DataSource, Tried, TriedAnswer
 from factbook.datasources.custom import definition, sources
