@@ -119,7 +119,11 @@ def parse_entity_filter(value: object, path: str, report: _Report) -> EntityFilt
         return []
     for position, conditions in enumerate(value):
         _check_conditions(conditions, f"{path}[{position}]", report)
-    _check_filter_size(value, path, report)
+    size_conditions = [wanted for one in value if isinstance(one, dict) for wanted in one.values()]
+    if len(size_conditions) > MOST_CONDITIONS or len(value) > MOST_CONDITIONS:
+        report(path, f"can have {MOST_CONDITIONS} objects and as many conditions at most")
+    if sum(len(_as_list(wanted)) for wanted in size_conditions) > MOST_VALUES:
+        report(path, f"can have {MOST_VALUES} values at most")
     return value
 
 
@@ -185,14 +189,6 @@ def _check_conditions(conditions: object, path: str, report: _Report) -> None:
                 f"{path}.{key}",
                 'has to be a string, number or boolean, a list of them, or {"exists": true}',
             )
-
-
-def _check_filter_size(given: list[Any], path: str, report: _Report) -> None:
-    conditions = [wanted for one in given if isinstance(one, dict) for wanted in one.values()]
-    if len(conditions) > MOST_CONDITIONS or len(given) > MOST_CONDITIONS:
-        report(path, f"can have {MOST_CONDITIONS} objects and as many conditions at most")
-    if sum(len(_as_list(wanted)) for wanted in conditions) > MOST_VALUES:
-        report(path, f"can have {MOST_VALUES} values at most")
 
 
 def _is_condition_value(wanted: object) -> bool:

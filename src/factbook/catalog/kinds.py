@@ -317,7 +317,10 @@ class RenderedRelations:
         differed = False
         for relation in asked:
             place = self._place(relation)
-            shown = self._parts[place : place + 1] == [part := _render_relation(relation)]
+            type_, target = relation
+            shown = self._parts[place : place + 1] == [
+                part := f"{type_}{_TARGET}{msgspec.json.encode(target)[1:-1].decode()}"
+            ]
             if relation in there and not shown:
                 self._parts.insert(place, part)
             elif shown and relation not in there:
@@ -334,11 +337,6 @@ class RenderedRelations:
 def _parse_relation(part: str) -> Relation:
     type_, _, target = part.partition(_TARGET)
     return type_, msgspec.json.decode(f'"{target}"') if "\\" in target else target
-
-
-def _render_relation(relation: Relation) -> str:
-    type_, target = relation
-    return f"{type_}{_TARGET}{msgspec.json.encode(target)[1:-1].decode()}"
 
 
 def _read_owner(entity: Document) -> Any:

@@ -107,7 +107,12 @@ class EntityLimits(NamedTuple):
             if part == "annotations":
                 count -= own_annotations
             yield from self._problems(part, count, f"metadata.{part}")
-        counts = _count_references(entity)
+        spec = entity.get("spec", {})
+        fields = (field.name for field in kinds.RELATIONS.get(entity["kind"].lower(), ()))
+        stated = {name: spec[name] for name in fields if spec.get(name) is not None}
+        counts = {
+            name: len(value) if isinstance(value, list) else 1 for name, value in stated.items()
+        }
         if counts:
             longest = max(counts, key=lambda field: counts[field])
             yield from self._problems("relations", sum(counts.values()), f"spec.{longest}")
@@ -176,14 +181,6 @@ def quote_ref(ref: str) -> str:
 
 def _limit_setting(name: str) -> str:
     return f"max_entity_{name}"
-
-
-def _count_references(entity: Entity) -> dict[str, int]:
-    """Count the references in each field of the spec."""
-    spec = entity.get("spec", {})
-    fields = (field.name for field in kinds.RELATIONS.get(entity["kind"].lower(), ()))
-    stated = {name: spec[name] for name in fields if spec.get(name) is not None}
-    return {name: len(value) if isinstance(value, list) else 1 for name, value in stated.items()}
 
 
 def _count_values(entity: Entity) -> int:
@@ -400,7 +397,10 @@ class _Preparing:
             self._problem(position, path, message)
         if found:
             return
-        ref = _identify_entity(entity)
+        metadata = entity["metadata"]
+        metadata["name"] = validation.normal_name(metadata["name"])
+        namespace = metadata.get("namespace", DEFAULT_NAMESPACE)
+        ref = EntityRef.of(entity["kind"], namespace, metadata["name"])
         text = str(ref)
         first = self._seen.setdefault(text, position)
         if first != position:
@@ -439,7 +439,10 @@ class _Preparing:
         metadata = entity["metadata"]
         annotations = metadata.setdefault("annotations", {})
         self._rules.annotator.annotate(annotations, ref, self._set_name)
-        document = _encode(_order_fields(entity))
+        ordered = {key: entity[key] for key in ("apiVersion", "kind", "metadata")}
+        if "spec" in entity:
+            ordered["spec"] = entity["spec"]
+        document = _encode(ordered)
         return Prepared(ref, document.decode(), _compute_etag(document), _status_items(missing))
 
 
@@ -456,13 +459,6 @@ def _compute_etag(document: bytes) -> str:
     return hashlib.sha1(document, usedforsecurity=False).hexdigest()
 
 
-def _identify_entity(entity: dict[str, Any]) -> EntityRef:
-    metadata = entity["metadata"]
-    metadata["name"] = validation.normal_name(metadata["name"])
-    namespace = metadata.get("namespace", DEFAULT_NAMESPACE)
-    return EntityRef.of(entity["kind"], namespace, metadata["name"])
-
-
 def _spec_problems(entity: dict[str, Any], ref: EntityRef) -> list[tuple[str, str]]:
     spec = entity.get("spec", {})
     missing = kinds.spec_problems(entity["apiVersion"], ref.kind, spec)
@@ -472,14 +468,6 @@ def _spec_problems(entity: dict[str, Any], ref: EntityRef) -> list[tuple[str, st
     # A field of a wrong type has one problem.
     found = dict(unreadable) | dict(missing)
     return [(f"spec.{field}", found[field]) for field in dict(missing) | found]
-
-
-def _order_fields(entity: dict[str, Any]) -> dict[str, Any]:
-    """Put the root keys in a fixed order: reads rely on `metadata` following two plain strings."""
-    ordered = {key: entity[key] for key in ("apiVersion", "kind", "metadata")}
-    if "spec" in entity:
-        ordered["spec"] = entity["spec"]
-    return ordered
 
 
 def _status_items(missing: list[tuple[str, str]]) -> str | None:

@@ -24,7 +24,7 @@ from factbook.checks.definitions.scorecard import (
     parse_scorecard,
 )
 from factbook.checks.results import grader, level_store, result_queries, state_store
-from factbook.checks.results.entity_evaluation import CheckCache, CheckSet
+from factbook.checks.results.entity_evaluation import CheckCache
 from factbook.checks.results.grader import (
     NO_TALLY,
     GradedLevel,
@@ -459,7 +459,7 @@ async def read_matrix_page(
     for _ in range(_READS):
         known = await cache.loaded(database)
         found = await _read_matrix_rows(
-            database, given, _list_slots(known, check_ids), wanted, after, limit
+            database, given, [known.slots.get(id_, 0) for id_ in check_ids], wanted, after, limit
         )
         if await check_store.revision(database) == known.revision:
             break
@@ -518,11 +518,6 @@ async def _name_matrix_rows(database: Database, found: Sequence[_FoundEntity]) -
         for one in found
         if one.id in refs
     ]
-
-
-def _list_slots(known: CheckSet, check_ids: Sequence[str]) -> list[int]:
-    """The slots of checks; 0, where nothing stands, of one that is not in effect."""
-    return [known.slots.get(id_, 0) for id_ in check_ids]
 
 
 _OF_GROUP: Final = """

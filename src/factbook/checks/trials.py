@@ -446,7 +446,11 @@ class EntityTrial:
         for ref, document in _read_stored_documents(transaction, list(ids.values())).items():
             if found := given(document):
                 self._facts[ref] = found
-                seen = _observe_facts(transaction, ids[ref], found)
+                entity_id = ids[ref]
+                rows = transaction.all(*store.latest_among([found.source.id], [entity_id]))
+                latest = store.group_latest(rows).get(entity_id, {}).get(found.source.id, _NOTHING)
+                reasons = {at: why for at, why in latest.reasons.items() if at not in found.values}
+                seen = Observation(entity_id, {**latest.facts, **found.values}, reasons)
                 store.record_facts(transaction, found.source, [seen], self._now)
 
     def _explain(self, found: EvaluatedTrial) -> None:
@@ -506,13 +510,6 @@ def _check_reach(transaction: Transaction, plan: WritePlan) -> None:
             f"The items name, or are named by, more than {_MOST_OTHERS:,} other entities, and a "
             "preview evaluates no more; send fewer at once."
         )
-
-
-def _observe_facts(transaction: Transaction, entity_id: int, given: GivenFacts) -> Observation:
-    rows = transaction.all(*store.latest_among([given.source.id], [entity_id]))
-    latest = store.group_latest(rows).get(entity_id, {}).get(given.source.id, _NOTHING)
-    reasons = {at: why for at, why in latest.reasons.items() if at not in given.values}
-    return Observation(entity_id, {**latest.facts, **given.values}, reasons)
 
 
 def _read_stored_documents(transaction: Transaction, ids: list[int]) -> dict[str, dict[str, Any]]:
@@ -625,7 +622,13 @@ async def _preview_check_within(
         # Without a state it is empty.
         pairs = [(ord(states.get(id_) or b"\0"), after.get(id_, OUT)) for id_, _ in portion]
         if any(before & EXEMPT for before, _ in pairs):
-            pairs = [(before, _keep_exemption(before, then)) for before, then in pairs]
+            pairs = [
+                (
+                    before,
+                    then | EXEMPT if before & EXEMPT and then in (PASS, FAIL, UNKNOWN) else then,
+                )
+                for before, then in pairs
+            ]
         counts_now.update(before for before, _ in pairs)
         counts_then.update(then for _, then in pairs)
         changed += (
@@ -793,11 +796,6 @@ def _replace_values(latest: Latest | None, values: Mapping[str, object], now: in
     """Facts as they would be with other values."""
     before = latest or Latest({}, {}, "", now)
     return before._replace(facts={**before.facts, **values}, written_at=now)
-
-
-def _keep_exemption(before: int, then: int) -> int:
-    """The state of an entity that is exempt, if it was so before."""
-    return then | EXEMPT if before & EXEMPT and then in (PASS, FAIL, UNKNOWN) else then
 
 
 def _count_previewed(states: Mapping[int, int]) -> StateCounts:

@@ -221,7 +221,11 @@ class OwnedSource(OwnedDefinition[StoredSource]):
 
     def _check_connection(self, transaction: Transaction, stored: StoredSource) -> None:
         """Raise InvalidItemsError if the owner may not use the connection of what is written."""
-        name, owner = _connection_name(stored.written), document_owner(stored.written)
+        handler = stored.written["handlerDefinition"]
+        name, owner = (
+            handler["config"]["connection"] if handler["type"] == "http" else None,
+            document_owner(stored.written),
+        )
         if name is None:
             return
         given = self._configured.get(name)
@@ -273,11 +277,6 @@ def _owners_of_versions(stored: StoredSource, needed: str) -> frozenset[str]:
     if needed == SOURCE_WRITE:
         return version_owners(stored.published, stored.draft)
     return version_owners(stored.current)
-
-
-def _connection_name(document: Mapping[str, Any]) -> str | None:
-    handler = document["handlerDefinition"]
-    return handler["config"]["connection"] if handler["type"] == "http" else None
 
 
 def _not_own_error(needed: str) -> NotAllowedError:
@@ -375,7 +374,9 @@ async def delete_connection(registry: Registry, name: str, *, actor: str, write:
         found = stores.read_connection(transaction, name)
         if found is None:
             raise no_such_connection(name, ())
-        if users := _sources_of_connection(transaction, name):
+        if users := [
+            row[0] for row in transaction.all(_SOURCE_DOCUMENTS) if name in _connections_of_row(row)
+        ]:
             unread = ConflictError(f"The connection {name} is used by {len(users)} data sources.")
             text = f"The connection {name} is used by {', '.join(users)}."
             raise ConflictError(text).unless_read(unread)
@@ -429,13 +430,6 @@ async def _sources_by_connection(database: Database) -> dict[str, list[str]]:
             for name in _connections_of_row(row):
                 found.setdefault(name, []).append(row[0])
     return found
-
-
-def _sources_of_connection(transaction: Transaction, name: str) -> list[str]:
-    """The ids of the custom sources that use the connection."""
-    return [
-        row[0] for row in transaction.all(_SOURCE_DOCUMENTS) if name in _connections_of_row(row)
-    ]
 
 
 def _connections_of_row(row: Row) -> set[str]:

@@ -162,16 +162,14 @@ class Registry:
         found = {}
         for one in stored:
             before = self._read.get(one.id)
-            if before is None or not self._holds(before, one):
+            if before is None or not (
+                before.stored == one and before.connection == self._asked(before.definition)
+            ):
                 before = self._read_one(one)
                 # A thousand definitions take half a second, in which others are answered.
                 await asyncio.sleep(0)
             found[one.id] = before
         return found
-
-    def _holds(self, read: _Read, stored: StoredSource) -> bool:
-        """Return true if an earlier result is still valid."""
-        return read.stored == stored and read.connection == self._asked(read.definition)
 
     def _asked(
         self, definition: CustomSourceDefinition | None
@@ -273,12 +271,11 @@ class HostFiles:
                 return paths
             reason = found and find_reason(_PATHS_FACT, found.reasons)
             if reason and reason_word(reason) != NO_ANNOTATION:
-                missing = _missing_of_reason(reason)
+                name = reason_word(reason)
+                outcomes = (
+                    outcome for outcome, meaning in MEANINGS.items() if meaning.reason == name
+                )
+                missing = Missing(
+                    next(outcomes, Outcome.TRANSIENT), "of the files of the repository"
+                )
         return missing
-
-
-def _missing_of_reason(reason: str) -> Missing:
-    """The outcome encoded in a stored reason."""
-    name = reason_word(reason)
-    outcomes = (outcome for outcome, meaning in MEANINGS.items() if meaning.reason == name)
-    return Missing(next(outcomes, Outcome.TRANSIENT), "of the files of the repository")

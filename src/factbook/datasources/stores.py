@@ -228,7 +228,10 @@ def store_connection(
     headers = _check_headers(name, wanted)
     before = None if row is None else _stored_connection(row)
     kept = _kept_headers(wanted.base_url, headers, row, key)
-    connection = _build_connection(wanted, {**kept, **_given_headers(headers)})
+    connection = _build_connection(
+        wanted,
+        {**kept, **{header: value for header, value in headers.items() if value is not None}},
+    )
     times = {} if before is None else before.options.headers
     options = ConnectionOptions(
         connection.base_url,
@@ -287,10 +290,6 @@ def _check_headers(name: str, wanted: ConnectionInput) -> dict[str, str | None]:
     if problems:
         raise InvalidItemsError(problems)
     return found
-
-
-def _given_headers(headers: Mapping[str, str | None]) -> dict[str, str]:
-    return {header: value for header, value in headers.items() if value is not None}
 
 
 def _kept_headers(

@@ -69,7 +69,11 @@ def _condition_of_runs(source: DataSource, health: SourceHealth, now: int) -> Co
     if health.running is None and due is not None and due < now - LATE_AFTER:
         return Condition("late", f"A run was due at {iso(due)} and did not begin")
     if health.last is not None and health.last.state == "partial":
-        return Condition("partial", _describe_shortfall(health.last))
+        counts = [(health.last.failed, "failed"), (health.last.incomplete, "lack some facts")]
+        parts = [f"{count:,} {words}" for count, words in counts if count]
+        whole = health.last.covered + health.last.failed
+        said = f"Of {whole:,} entities {' and '.join(parts)}" if parts else "Some facts are missing"
+        return Condition("partial", f"{said}: {health.last.error}" if health.last.error else said)
     return Condition("new" if health.succeeded_at is None else "up")
 
 
@@ -81,14 +85,6 @@ def _condition_of_push(source: DataSource, pushed_at: int, now: int) -> Conditio
     if due < now - LATE_AFTER:
         return Condition("late", f"The last push came at {iso(pushed_at)}")
     return Condition("up")
-
-
-def _describe_shortfall(run: RunRecord) -> str:
-    counts = [(run.failed, "failed"), (run.incomplete, "lack some facts")]
-    parts = [f"{count:,} {words}" for count, words in counts if count]
-    whole = run.covered + run.failed
-    said = f"Of {whole:,} entities {' and '.join(parts)}" if parts else "Some facts are missing"
-    return f"{said}: {run.error}" if run.error else said
 
 
 def render_health(

@@ -106,7 +106,14 @@ def push_facts(
         retention.drop_untracked(transaction, source)
     outcomes = [FactItemResult() for _ in items]
     ids = stored_entities.read_ids_of_refs(transaction, {item.ref for item in items})
-    left_out = _select_left_out(transaction, source, list(ids.values()))
+    asked_ids = list(ids.values())
+    if source.selection is None:
+        left_out = set()
+    else:
+        where = filters.make_filter_condition(source.selection)
+        left_out = set(asked_ids) - stored_entities.filter_ids_meeting(
+            transaction, where, asked_ids
+        )
     found: list[tuple[_Row, FactItemResult]] = []
     for item, outcome in zip(items, outcomes, strict=True):
         entity_id = ids.get(item.ref)
@@ -118,14 +125,6 @@ def push_facts(
             found.append((row, outcome))
     _store_rows(transaction, source, found, now)
     return outcomes
-
-
-def _select_left_out(transaction: Transaction, source: DataSource, ids: list[int]) -> set[int]:
-    """The entities that the source is not about."""
-    if source.selection is None:
-        return set()
-    where = filters.make_filter_condition(source.selection)
-    return set(ids) - stored_entities.filter_ids_meeting(transaction, where, ids)
 
 
 def _check_item(
@@ -150,7 +149,8 @@ def _check_item(
         if mistake := _find_mistake(name, text, item, declared):
             outcome.problems[f"reasons.{name}"] = mistake
         else:
-            reasons[name] = _stored_reason(text)
+            word, _, _ = text.partition(":")
+            reasons[name] = text.strip() if word in REASONS else f"{UPSTREAM_ERROR}: {text.strip()}"
     if not names:
         outcome.problems["facts"] = "has no facts"
     if len(_encode_json(checked.stored)) > LARGEST_ITEM:
@@ -174,12 +174,6 @@ def _find_mistake(name: str, text: str, item: FactItem, declared: Collection[str
     if text.strip() and len(text) <= _LONGEST_REASON and is_text(text):
         return ""
     return f"has to be a text of 1 to {_LONGEST_REASON} characters that is not blank"
-
-
-def _stored_reason(text: str) -> str:
-    """A reason as it is stored, with one of the words in front."""
-    word, _, _ = text.partition(":")
-    return text.strip() if word in REASONS else f"{UPSTREAM_ERROR}: {text.strip()}"
 
 
 def _store_rows(

@@ -199,7 +199,7 @@ class _HistorySweep:
             async for keys in self._database.pages(_ROWS_BEYOND, among, _ROWS_AT_ONCE):
                 yield [(source_id, entity_id, written_at) for entity_id, written_at in keys]
             yield []
-            place = _next_portion(rows)
+            place = rows[-1] if len(rows) == _ROWS_AT_ONCE else None
 
     async def _every(self, source_id: str, most: int) -> AsyncIterator[list[_RowKey]]:
         """The surplus rows of all entities."""
@@ -232,11 +232,6 @@ class _HistorySweep:
             await self._database.write(lambda tx: _delete_rows(tx, keys, trimmed))
             self._removed += len(keys)
             await self._pace.rest()
-
-
-def _next_portion(rows: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
-    """The start of the next portion; None if this was the last."""
-    return rows[-1] if len(rows) == _ROWS_AT_ONCE else None
 
 
 def _begin_trim(transaction: Transaction, source_id: str, most: int) -> int:

@@ -162,7 +162,12 @@ def check_values(
 
 def _check_value(fact: Fact, value: object, checked: CheckedValues, mistaken: str) -> None:
     type_ = TYPES[fact.type]
-    value = _normalize_value(fact.type, value)
+    if fact.type == "integer" and type(value) is float and value.is_integer():
+        value = int(value)
+    else:
+        value = (
+            moment_or_text(value) if fact.type == "datetime" and isinstance(value, str) else value
+        )
     if value is None:
         checked.reasons[fact.name] = f"{NOT_APPLICABLE}: no value was given"
     elif type_.holds(value):
@@ -171,17 +176,6 @@ def _check_value(fact: Fact, value: object, checked: CheckedValues, mistaken: st
         text = f"expected {type_.words}, not {_json_type(value)}"
         where = f"schema.{fact.name}.type: " if mistaken == BAD_DEFINITION else ""
         checked.reasons[fact.name] = f"{mistaken}: {where}{text}"
-
-
-def _normalize_value(type_: FactType, value: object) -> object:
-    """The value in the spelling in which its type is stored."""
-    if type_ == "integer" and type(value) is float and value.is_integer():
-        return int(value)
-    return moment_or_text(value) if type_ == "datetime" and isinstance(value, str) else value
-
-
-def _is_integer(value: object) -> bool:
-    return type(value) is int
 
 
 def _is_number(value: object) -> bool:
@@ -246,7 +240,7 @@ class _ValueType(NamedTuple):
 
 
 TYPES: dict[FactType, _ValueType] = {
-    "integer": _ValueType("an integer", _is_integer),
+    "integer": _ValueType("an integer", lambda value: type(value) is int),
     "float": _ValueType("a number", _is_number),
     "string": _ValueType("a string", is_text),
     "boolean": _ValueType("a boolean", _is_boolean),
@@ -549,10 +543,13 @@ def _unavailable_error(
         if values.get(path) is None:
             lacking.setdefault(_reason_of_whole(path, reasons), []).append(path)
         else:
-            known.append(f"{path} is {_brief_json(values[path])}")
+            value = values[path]
+            if isinstance(value, list) and len(value) > _MOST_ITEMS:
+                value = [*value[:_MOST_ITEMS], f"… of {len(value)}"]
+            known.append(f"{path} is {msgspec.json.encode(value).decode()}")
     gaps = [
         f"{_list_paths(paths) if known or len(lacking) > 1 else 'nothing is'} known"
-        f" ({_explain_reason(reason)})"
+        f" ({reason if reason.partition(':')[0] in REASONS else reason_word(reason)})"
         for reason, paths in lacking.items()
     ]
     found = [f"Known: {'; '.join(known)}."] if known else []
@@ -563,17 +560,6 @@ def _unavailable_error(
 
 def _list_paths(paths: list[str]) -> str:
     return f"{', '.join(paths)} {'is' if len(paths) == 1 else 'are'} not"
-
-
-def _explain_reason(reason: str) -> str:
-    return reason if reason.partition(":")[0] in REASONS else reason_word(reason)
-
-
-def _brief_json(value: object) -> str:
-    """A value as JSON; a long list is cut off."""
-    if isinstance(value, list) and len(value) > _MOST_ITEMS:
-        value = [*value[:_MOST_ITEMS], f"… of {len(value)}"]
-    return msgspec.json.encode(value).decode()
 
 
 def _schema_of_members(members: tuple[LeafGroup | Leaf, ...]) -> dict[str, Any]:

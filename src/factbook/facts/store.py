@@ -493,7 +493,9 @@ async def find_last_written(database: Database, source_ids: Iterable[str]) -> di
     ids, found = list(source_ids), dict[str, int]()
     for start in range(0, len(ids), _SOURCES_AT_ONCE):
         some = ids[start : start + _SOURCES_AT_ONCE]
-        rows = await database.all(_last_written_sql(len(some)), some)
+        rows = await database.all(
+            " UNION ALL ".join(_LAST_WRITTEN.format(number) for number in range(len(some))), some
+        )
         found |= {some[number]: at for number, at in rows if at is not None}
     return found
 
@@ -550,10 +552,6 @@ def _decode_failure(reasons: str) -> dict[str, str]:
 
 # A part for each source finds its last row by the index; a group of them would read every row.
 _LAST_WRITTEN = "SELECT {}, MAX(written_at) FROM facts_history WHERE source_id = ?"
-
-
-def _last_written_sql(count: int) -> str:
-    return " UNION ALL ".join(_LAST_WRITTEN.format(number) for number in range(count))
 
 
 _WRITE_LATEST = """

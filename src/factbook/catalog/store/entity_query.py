@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, NamedTuple, TypeGuard, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -255,7 +255,11 @@ class Selectivity:
 async def rewrite_frequent(database: Database, condition: Condition) -> Frequent | None:
     """Rewrite a conjunction of conditions on keys; None if few entities meet it."""
     parts = list(_condition_parts(condition))
-    looked_up = [part for part in parts if _is_index_lookup(part)]
+    looked_up = [
+        part
+        for part in parts
+        if isinstance(part, Targeted) or (isinstance(part, Has) and part.key not in KEY_COLUMNS)
+    ]
     if not looked_up or any(not _is_usual_value(part) for part in parts):
         return None
     for part in looked_up:
@@ -281,10 +285,6 @@ def _condition_parts(condition: Condition) -> Iterator[Condition]:
             yield from _condition_parts(part)
     else:
         yield condition
-
-
-def _is_index_lookup(part: Condition) -> TypeGuard[Has | Targeted]:
-    return isinstance(part, Targeted) or (isinstance(part, Has) and part.key not in KEY_COLUMNS)
 
 
 def _is_usual_value(part: Condition) -> bool:

@@ -228,15 +228,12 @@ async def find_broken_references(
     rows = await database.search(_BROKEN.format(where=where), (list(refs), *values, _MOST))
     for ref, type_, target, name, pushed_by in rows:
         entity = found.setdefault(ref, BrokenEntity(name, pushed_by, []))
-        entity.references.append(BrokenReference(_reference_field(ref, type_, target), target))
+        fields = [one for one in RELATIONS.get(ref.partition(":")[0], ()) if one.type == type_]
+        of_kind = [one for one in fields if one.target_kind == target.partition(":")[0]]
+        entity.references.append(
+            BrokenReference(next((one.name for one in of_kind or fields), type_), target)
+        )
     return found
-
-
-def _reference_field(ref: str, type_: str, target: str) -> str:
-    """The field of an entity's spec that states a relation."""
-    fields = [one for one in RELATIONS.get(ref.partition(":")[0], ()) if one.type == type_]
-    of_kind = [one for one in fields if one.target_kind == target.partition(":")[0]]
-    return next((one.name for one in of_kind or fields), type_)
 
 
 def _dangling_condition(field: ReferenceField) -> SQL:

@@ -641,7 +641,13 @@ def list_starter_documents(sources: Iterable[DataSource]) -> list[DefinitionDocu
         found += [
             _make_host_check(one, source) for one in given["codeHost"] if one["fact"] in known
         ]
-    card = {**given["scorecard"], "entries": [_make_entry(one) for one in found]}
+    card = {
+        **given["scorecard"],
+        "entries": [
+            {"check": one["check"], **{name: one[name] for name in _OF_ENTRY if name in one}}
+            for one in found
+        ],
+    }
     return [
         *(DefinitionDocument("check", _make_check(one, card["appliesTo"])) for one in found),
         DefinitionDocument("scorecard", card),
@@ -678,17 +684,22 @@ def _make_check(one: Mapping[str, Any], applies_to: Any) -> dict[str, Any]:
     return {"id": one["check"], "appliesTo": applies_to, **rest}
 
 
-def _make_entry(one: Mapping[str, Any]) -> dict[str, Any]:
-    return {"check": one["check"], **{name: one[name] for name in _OF_ENTRY if name in one}}
-
-
 def _make_host_check(one: Mapping[str, Any], source: DataSource) -> dict[str, Any]:
     """A check of one code host."""
     leaf = {"source": source.id, **{name: one[name] for name in _LEAF}}
     rest = {name: value for name, value in one.items() if name not in {"check", "title", *_LEAF}}
     about = [{"kind": "component", **conditions} for conditions in source.entity_filter or [{}]]
-    good, bad = _make_examples(one)
-    entity = _make_example_entity(about[0])
+    sample = one["value"]
+    if isinstance(sample, bool):
+        good, bad = sample, not sample
+    else:
+        good, bad = (
+            sample,
+            sample - 1 if one["operator"].startswith("greater") else sample + 1,
+        )
+    keys = [key.removeprefix(_ANNOTATION) for key in about[0] if key.startswith(_ANNOTATION)]
+    annotations = dict.fromkeys(keys, "example")
+    entity = {"kind": "Component", "metadata": {"name": "example", "annotations": annotations}}
     return {
         "check": f"{source.id}-{one['check']}",
         "title": f"{one['title']} ({source.title})",
@@ -701,21 +712,6 @@ def _make_host_check(one: Mapping[str, Any], source: DataSource) -> dict[str, An
             {"entity": entity, "facts": {source.id: {}}, "expect": "unknown"},
         ],
     }
-
-
-def _make_example_entity(conditions: Mapping[str, Any]) -> dict[str, Any]:
-    """An entity with the annotations that have to exist."""
-    keys = [key.removeprefix(_ANNOTATION) for key in conditions if key.startswith(_ANNOTATION)]
-    annotations = dict.fromkeys(keys, "example")
-    return {"kind": "Component", "metadata": {"name": "example", "annotations": annotations}}
-
-
-def _make_examples(one: Mapping[str, Any]) -> tuple[Any, Any]:
-    """A value that passes, and one that fails."""
-    value = one["value"]
-    if isinstance(value, bool):
-        return value, not value
-    return value, value - 1 if one["operator"].startswith("greater") else value + 1
 
 
 @cache

@@ -172,7 +172,9 @@ def check_exemption_rules(
         for path, message in _list_broken_rules(request, one, usual_days)
     ]
     if problems:
-        raise InvalidItemsError(_drop_repeated(problems))
+        raise InvalidItemsError(
+            [one for place, one in enumerate(problems) if one not in problems[:place]]
+        )
 
 
 def may_request_exemption(actor: ExemptionActor, owners: Collection[str]) -> bool:
@@ -262,10 +264,6 @@ def _check_approver(actor: ExemptionActor, rules: Iterable[ExemptionRules]) -> N
                 f"Deciding on exemptions needs the permission {EXEMPTION_DECIDE}, or a group of "
                 "yours that owns the check or scorecard."
             )
-
-
-def _drop_repeated(problems: list[dict[str, str]]) -> list[dict[str, str]]:
-    return [one for place, one in enumerate(problems) if one not in problems[:place]]
 
 
 def _read_start(value: object, path: str, report: Report) -> int:

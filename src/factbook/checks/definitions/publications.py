@@ -102,16 +102,16 @@ def take_portion(
     begin = FIRST_INTERLEAVED_PLACE + block * _BLOCK_IDS
     part, done = divmod(steps, _PART_IDS)
     last = min(_PART_IDS, end - begin - part * _PART_IDS)
-    ids = reads.among(transaction, _ids_of_steps(block, part, range(done, last)), size)
+    reached = range(done, last)
+    first = block * _BLOCK_IDS + part
+    ids = reads.among(
+        transaction,
+        range(first + _PARTS * reached.start, first + _PARTS * reached.stop, _PARTS),
+        size,
+    )
     if len(ids) == size:
         last = (ids[-1] - block * _BLOCK_IDS) // _PARTS + 1
     return Portion(ids, min(begin + part * _PART_IDS + last, end))
-
-
-def _ids_of_steps(block: int, part: int, steps: range) -> range:
-    """The ids of some steps through a part of a block."""
-    first = block * _BLOCK_IDS + part
-    return range(first + _PARTS * steps.start, first + _PARTS * steps.stop, _PARTS)
 
 
 def _take_in_order(

@@ -27,7 +27,7 @@ from factbook.checks.definitions.definition_versions import (
 from factbook.checks.definitions.exemption_store import NOT_EXEMPT, Exemption
 from factbook.checks.definitions.publications import LAST_PLACE, IdReads
 from factbook.checks.results import entity_evaluation, incremental, level_store, state_store
-from factbook.checks.results.entity_evaluation import CheckCache, CheckSelection, CheckSet
+from factbook.checks.results.entity_evaluation import CheckCache, CheckSelection
 from factbook.checks.results.incremental import Task, make_grading
 from factbook.checks.results.level_store import GradedEntity, LevelDeltas, place_entity
 from factbook.checks.results.state_store import (
@@ -238,7 +238,8 @@ def _count_effects(transaction: Transaction, ready: Sequence[StoredCheck], now: 
     """Count the states of versions that come into effect, and tell what they change."""
     pairs = [StatePair(one.id, one.slot, one.pending_slot or 0) for one in ready]
     whys = {one.id: msgspec.json.encode({"version": one.pending_version}).decode() for one in ready}
-    slots = _list_pair_slots(pairs)
+    found = sorted({slot for pair in pairs for slot in (pair.before, pair.after) if slot})
+    slots = found if len(found) <= _FEW_SLOTS else range(1, found[-1] + 1)
     if not slots:
         return
     for group in split_by_owner(_read_state_pages(transaction, slots), slots):
@@ -248,12 +249,6 @@ def _count_effects(transaction: Transaction, ready: Sequence[StoredCheck], now: 
             changes += group.changes(pair, whys[pair.check_id])
         state_store.add_counts(transaction, counts)
         state_store.append_changes(transaction, changes, now)
-
-
-def _list_pair_slots(pairs: Iterable[StatePair]) -> Sequence[int]:
-    """The slots to read: those of the pairs, or with many also all between them."""
-    found = sorted({slot for pair in pairs for slot in (pair.before, pair.after) if slot})
-    return found if len(found) <= _FEW_SLOTS else range(1, found[-1] + 1)
 
 
 def _read_state_pages(
@@ -590,7 +585,9 @@ def _sweep_portion(
     known = cache.current(transaction)
     size = max(_LEAST_SWEPT, min(_MOST_SWEPT, _EVALUATIONS_OF_SWEEP // max(1, len(known.checks))))
     ids = [] if known.is_empty else _list_ids_after(transaction, after, size)
-    changed = _evaluate_portion(transaction, known, ids, now)
+    reads = entity_evaluation.read_subjects_with_documents
+    task = Task(known.everything, ids, _BY_SWEEP, reads=reads, has_dues=True)
+    changed = incremental.update_states(transaction, known, [task], now).changed
     if changed:
         log.info("checks.swept", entities=changed, first=ids[0], last=ids[-1])
     reached = ids[-1] if len(ids) == size else _END_OF_SWEEP
@@ -606,14 +603,6 @@ def _list_ids_after(transaction: Transaction, after: int, size: int) -> list[int
         level_store.list_level_ids_after(transaction, after, size),
     )
     return [id_ for id_, _ in islice(groupby(found), size)]
-
-
-def _evaluate_portion(
-    transaction: Transaction, known: CheckSet, ids: Sequence[int], now: int
-) -> int:
-    reads = entity_evaluation.read_subjects_with_documents
-    task = Task(known.everything, ids, _BY_SWEEP, reads=reads, has_dues=True)
-    return incremental.update_states(transaction, known, [task], now).changed
 
 
 _Step = Callable[[Transaction, int], list[Exemption]]
@@ -638,7 +627,12 @@ class Evaluation:
             await finish_publications(self._database, self._clock)
             await finish_gradings(self._database, self._clock)
             # Another process may do it, and be killed.
-            self._settled = revision if await self._is_settled() else None
+            database = self._database
+            self._settled = (
+                revision
+                if await are_checks_settled(database) and await are_scorecards_settled(database)
+                else None
+            )
         now = self._clock()
         if self._due_at is None or not now < self._due_at <= now + _DUE_EVERY:
             self._due_at = now + _DUE_EVERY
@@ -646,10 +640,6 @@ class Evaluation:
             await self._exempt()
             await begin_due_gradings(self._database, self._clock)
         await self._sweep.tick()
-
-    async def _is_settled(self) -> bool:
-        database = self._database
-        return await are_checks_settled(database) and await are_scorecards_settled(database)
 
     async def _exempt(self) -> None:
         """Let exemptions begin and end, each step in a transaction that evaluates the entity."""

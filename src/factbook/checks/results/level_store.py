@@ -76,7 +76,8 @@ class LabelDeltas:
         """Count so many entities of a block with these labels and this level more."""
         if labels:
             numbers = self._deltas.setdefault((slot, labels, found.level, block), [0, 0, 0])
-            _add_numbers(numbers, _collect_label_counts(found, number))
+            scored, score = (0, 0) if found.score is None else (number, number * found.score)
+            _add_numbers(numbers, (number, scored, score))
 
     def subtract(self, key: _Key, counts: Sequence[int]) -> None:
         """Count so much less: entities, those with a score, and the sum of scores."""
@@ -140,11 +141,6 @@ def find_missing_label_counts(
         elif slot in wanted:
             deltas.subtract((slot, name, value, numbers[0], block), numbers[1:])
     return deltas
-
-
-def _collect_label_counts(found: GradedLevel, number: int) -> tuple[int, int, int]:
-    scored, score = (0, 0) if found.score is None else (number, number * found.score)
-    return number, scored, score
 
 
 def _add_numbers(numbers: list[int], others: Sequence[int]) -> None:
@@ -290,7 +286,7 @@ async def read_levels_of(database: Database, entity_ids: Sequence[int]) -> dict[
 
 async def count_levels(database: Database, slot: int) -> list[LevelCount]:
     """The counts of a slot."""
-    return _collect_level_counts(await database.search(_LEVEL_COUNTS, (slot,)))
+    return list(map(LevelCount._make, await database.search(_LEVEL_COUNTS, (slot,))))
 
 
 async def count_levels_by_owner(database: Database, slot: int) -> dict[str, LevelTally]:
@@ -332,10 +328,6 @@ async def read_level_page(
         (id_, read_graded_levels(bytes(own))) for id_, own in await database.search(sql, parameters)
     ]
     return [(id_, level) for id_, level in found if level is not None]
-
-
-def _collect_level_counts(found: Iterable[Row]) -> list[LevelCount]:
-    return list(map(LevelCount._make, found))
 
 
 class EntityPlace(NamedTuple):
@@ -435,7 +427,12 @@ class Grading:
             if one.slot is not None and one.graded_at is not None:
                 card = self._add(one.slot, one.published, checks, one.graded_at, is_pending=False)
                 if card is not None and one.pending_slot is None:
-                    self._dates |= _date_entries(card, checks, one.graded_at)
+                    found = ((id_, checks[id_].counts_from) for id_ in card.checks if id_ in checks)
+                    self._dates |= {
+                        (id_, date)
+                        for id_, date in found
+                        if date is not None and date > one.graded_at
+                    }
             if one.pending_slot is not None and one.pending_graded_at is not None:
                 at = one.pending_graded_at
                 self._add(one.pending_slot, one.pending, checks, at, is_pending=True)
@@ -548,14 +545,6 @@ class Grading:
                 changes += _compare_grades(entity.id, one.grader.scorecard, before, after)
         owner, system, kind, labels = place
         return LevelRow(entity.id, owner, system, kind, replace_slot_levels(levels, new), labels)
-
-
-def _date_entries(
-    card: Scorecard, checks: Mapping[str, CountedCheck], at: int
-) -> set[tuple[str, int]]:
-    """The checks of a scorecard that count from a time after the grading on, with that time."""
-    found = ((id_, checks[id_].counts_from) for id_ in card.checks if id_ in checks)
-    return {(id_, date) for id_, date in found if date is not None and date > at}
 
 
 def _compare_grades(

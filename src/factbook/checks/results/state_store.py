@@ -187,16 +187,18 @@ def read_states_by_owner(
     else:
         few = ", ".join(["substr(states, ?, 1)"] * len(slots))
         rows = transaction.all(_BY_OWNER.format(few), (*slots, *after, limit))
-    return [
-        EntityStates(id_, owner, _join_states(states, slots), None) for id_, owner, *states in rows
-    ]
-
-
-def _join_states(states: Sequence[bytes], slots: Sequence[int]) -> bytes:
     # Those beyond the end are empty.
-    if len(states) == 1:
-        return states[0].ljust(len(slots), b"\0")
-    return b"".join([one or b"\0" for one in states])
+    return [
+        EntityStates(
+            id_,
+            owner,
+            states[0].ljust(len(slots), b"\0")
+            if len(states) == 1
+            else b"".join([one or b"\0" for one in states]),
+            None,
+        )
+        for id_, owner, *states in rows
+    ]
 
 
 # Check, entity, state before and after, JSON of the reason.
@@ -606,7 +608,14 @@ async def read_day_totals(
     found = []
     for day in range(first, last + 1):
         current |= changes.get(day, {})
-        found.append(DayCounts(day, _sum_day(current)))
+        found.append(
+            DayCounts(
+                day,
+                StateCounts(*map(sum, zip(*current.values(), strict=True)))
+                if current
+                else _NO_COUNTS,
+            )
+        )
     return found
 
 
@@ -642,10 +651,6 @@ def _record_day(transaction: Transaction, check_id: str, day: int) -> int:
     ]
     transaction.many(_KEEP_DAY, rows)
     return len(rows)
-
-
-def _sum_day(counts: dict[str, StateCounts]) -> StateCounts:
-    return StateCounts(*map(sum, zip(*counts.values(), strict=True))) if counts else _NO_COUNTS
 
 
 _ADD = """

@@ -510,14 +510,13 @@ def check_references(
         elif circle := find_way_back(
             own, check_id, lambda id_: list_referenced_checks(others.get(id_, {}))
         ):
-            problems.report(path, _describe_circle(circle, drafts))
+            text = f"the check would read itself: {' → '.join(circle)}"
+            waiting = [id_ for id_ in circle[1:-1] if id_ in drafts]
+            problems.report(
+                path,
+                f"{text}; publish the draft of {' and '.join(waiting)} first" if waiting else text,
+            )
     problems.check()
-
-
-def _describe_circle(circle: list[str], drafts: Collection[str]) -> str:
-    text = f"the check would read itself: {' → '.join(circle)}"
-    waiting = [id_ for id_ in circle[1:-1] if id_ in drafts]
-    return f"{text}; publish the draft of {' and '.join(waiting)} first" if waiting else text
 
 
 def list_readers(transaction: Transaction, check_id: str, *, drafts: bool = False) -> list[str]:

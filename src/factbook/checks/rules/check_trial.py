@@ -346,7 +346,10 @@ def evaluate_test(check: Check, test: CheckTest, now: int) -> str:
 def list_test_gaps(check: Check) -> Iterator[tuple[str, str]]:
     """Gaps in the tests of a check, names they use in vain, and parts that no value changes."""
     expected = {test.expect for test in check.tests}
-    for word in _list_expected(check):
+    leaves = [leaf for _, rule in check.rules() for _, leaf in language.walk_leaves(rule)]
+    can_be_unknown = any(leaf.operator not in KNOWLEDGE_OPERATORS for leaf in leaves)
+    keeps_unknown = can_be_unknown and check.on_unknown == state.UNKNOWN
+    for word in ["pass", "fail", *(["unknown"] if keeps_unknown else [])]:
         if word not in expected:
             yield "tests", f"have none that expects {word}"
     yield from _list_unread(check)
@@ -354,14 +357,6 @@ def list_test_gaps(check: Check) -> Iterator[tuple[str, str]]:
     for path, rule in check.rules():
         report_constant(rule, path, lambda _: None, lambda *problem: found.append(problem))
     yield from found
-
-
-def _list_expected(check: Check) -> list[str]:
-    """The states that tests have to show; a check may not be able to be unknown."""
-    leaves = [leaf for _, rule in check.rules() for _, leaf in language.walk_leaves(rule)]
-    can_be_unknown = any(leaf.operator not in KNOWLEDGE_OPERATORS for leaf in leaves)
-    keeps_unknown = can_be_unknown and check.on_unknown == state.UNKNOWN
-    return ["pass", "fail", *(["unknown"] if keeps_unknown else [])]
 
 
 def _list_unread(check: Check) -> Iterator[tuple[str, str]]:

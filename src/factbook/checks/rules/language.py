@@ -460,10 +460,6 @@ def _problem_unless(fits: bool, form: ValueForm) -> str | None:
     return None if fits else f"has to be {form.value}"
 
 
-def _is_filled_text(value: object) -> bool:
-    return isinstance(value, str) and 0 < len(value) <= LONGEST_VALUE
-
-
 def _is_finite_number(value: object) -> bool:
     return type(value) is int or (isinstance(value, float) and math.isfinite(value))
 
@@ -497,7 +493,9 @@ def _check_count(value: object) -> str | None:
 
 
 def _check_text(value: object) -> str | None:
-    return _problem_unless(_is_filled_text(value), ValueForm.TEXT)
+    return _problem_unless(
+        isinstance(value, str) and 0 < len(value) <= LONGEST_VALUE, ValueForm.TEXT
+    )
 
 
 def _check_pattern(value: object) -> str | None:
@@ -707,13 +705,9 @@ def read_operator_value(
         report(f"{path}.value", f"is required by the operator {found.name}")
         return None
     value = document["value"]
-    if _is_fact_value(value):
+    if isinstance(value, dict) and "source" in value and "fact" in value:
         return _read_other_fact(found, value, f"{path}.value", report)
     return read_form(found.form, value, f"{path}.value", report)
-
-
-def _is_fact_value(value: object) -> bool:
-    return isinstance(value, dict) and "source" in value and "fact" in value
 
 
 def _read_other_fact(
@@ -891,7 +885,11 @@ def describe_rule(rule: Rule) -> str:
 def _describe_node(rule: Rule) -> str:
     match rule:
         case FactCondition():
-            return _describe_comparison(rule)
+            words = OPERATORS[rule.operator].words
+            if isinstance(rule.value, dict) and rule.operator in _FROM_NOW:
+                words = _FROM_NOW[rule.operator]
+            case = " in any case" if rule.ignores_case else ""
+            return f"{_describe_fact(rule.fact)} {words.format(_describe_value(rule))}{case}"
         case Negation():
             return f"not ({_describe_node(rule.condition)})"
         case Every():
@@ -903,14 +901,6 @@ def _describe_node(rule: Rule) -> str:
 def _describe_inner(rule: Rule) -> str:
     is_group = isinstance(rule, Every | Some) and len(rule.conditions) > 1
     return f"({_describe_node(rule)})" if is_group else _describe_node(rule)
-
-
-def _describe_comparison(leaf: FactCondition) -> str:
-    words = OPERATORS[leaf.operator].words
-    if isinstance(leaf.value, dict) and leaf.operator in _FROM_NOW:
-        words = _FROM_NOW[leaf.operator]
-    case = " in any case" if leaf.ignores_case else ""
-    return f"{_describe_fact(leaf.fact)} {words.format(_describe_value(leaf))}{case}"
 
 
 def _describe_fact(fact: FactReference) -> str:
@@ -927,7 +917,13 @@ def _describe_value(leaf: FactCondition) -> str:
     if isinstance(value, FactReference):
         return _describe_fact(value)
     if isinstance(value, dict):
-        return _join_words([_count_unit(count, unit) for unit, count in value.items()], "and")
+        return _join_words(
+            [
+                f"{count} {unit.removesuffix('s') if count == 1 else unit}"
+                for unit, count in value.items()
+            ],
+            "and",
+        )
     if isinstance(value, list):
         shown = [_quote_value(one) for one in value[:_MOST_NAMED_VALUES]]
         more = len(value) - len(shown)
@@ -936,10 +932,6 @@ def _describe_value(leaf: FactCondition) -> str:
         form in (ValueForm.TIME, ValueForm.VERSION, ValueForm.REASON) or leaf.fact.source == CHECKS
     )
     return str(value) if plain else _quote_value(value)
-
-
-def _count_unit(count: int, unit: str) -> str:
-    return f"{count} {unit.removesuffix('s') if count == 1 else unit}"
 
 
 def _quote_value(value: Any) -> str:

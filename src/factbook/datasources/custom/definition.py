@@ -109,7 +109,12 @@ class _Reader:
     def definition(self) -> CustomSourceDefinition:
         type_ = self._one_of("handlerDefinition.type", self._type, SOURCE_TYPES)
         self._check_source(type_)
-        self._check_members()
+        for members_name, given in (self._document.get("schema") or {}).items():
+            for member in given.keys() - _FACT_MEMBERS:
+                self._report(
+                    f"schema.{members_name}.{member}",
+                    not_a_member(member, "fact", sorted(_FACT_MEMBERS)),
+                )
         language = self._take("extractor", str, LANGUAGE)
         if language != LANGUAGE:
             self._report(_member_path("extractor"), f"has to be {LANGUAGE}")
@@ -122,8 +127,9 @@ class _Reader:
             )
         for name in self._config:
             self._report(_member_path(name), f"is not a setting of a source of type {self._type}")
+        handler = self._source.handler or Handler("", self._source.id)
         return CustomSourceDefinition(
-            source=replace(self._source, handler=_public_handler(self._source)),
+            source=replace(self._source, handler=Handler(handler.type, self._source.id)),
             type=type_,
             document=self._document,
             extractors=self._extractors(type_),
@@ -152,13 +158,6 @@ class _Reader:
             self._report("owner", f"is not for a source of type {type_}")
         if type_ == "push" and source.cadence:
             self._report("cadence", "means nothing for a source that is pushed")
-
-    def _check_members(self) -> None:
-        for name, given in (self._document.get("schema") or {}).items():
-            for member in given.keys() - _FACT_MEMBERS:
-                self._report(
-                    f"schema.{name}.{member}", not_a_member(member, "fact", sorted(_FACT_MEMBERS))
-                )
 
     def _request(self) -> RequestTemplate:
         return RequestTemplate(
@@ -285,12 +284,6 @@ class _Reader:
 
 def _member_path(name: str) -> str:
     return f"handlerDefinition.config.{name}"
-
-
-def _public_handler(source: DataSource) -> Handler:
-    """The handler without its configuration, which stays in the definition."""
-    handler = source.handler or Handler("", source.id)
-    return Handler(handler.type, source.id)
 
 
 def read_source_definition(document: Any) -> CustomSourceDefinition:
