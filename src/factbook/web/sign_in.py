@@ -1,4 +1,10 @@
-"""Sessions: how people sign in and out."""
+"""Sign-in with a password or a provider, links that create an account, and consent for clients.
+
+Every form of consent carries the whole request again, which is checked again. Nothing leads to a
+client's address before somebody has pressed a button: anybody can name an address of their own in
+a link. Only a client that the settings trust gets its mistakes at once (RFC 6749, section 4.1.2.1;
+RFC 9700, section 4.11.2).
+"""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
