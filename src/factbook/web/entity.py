@@ -204,7 +204,10 @@ async def show_relations(visit: PageContext, found: EntityView) -> Reply:
     everything = found.relations
     type_ = visit.query("type")
     asked = [each for each in everything if type_ in ("", each.type)]
-    number = _get_relations_page(visit.query("page", "1"))
+    text = visit.query("page", "1")
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:9]) <= _MOST_PAGES:
+        raise InputError("There is no such page of the list.")
+    number = int(text[:9])
     first = (number - 1) * _RELATIONS_ON_PAGE
     shown = asked[first : first + _RELATIONS_ON_PAGE]
     path = f"{found.path}/relations?type={formats.quote_segment(type_)}&page="
@@ -280,12 +283,6 @@ def _make_download(found: EntityView, ending: str, text: str, content_type: byte
                    for char in formats.get_ref_name(found.ref))  # fmt: skip
     headers = {"content-disposition": f'attachment; filename="{name[:100]}.{ending}"'}
     return Reply(text.encode(), headers=headers, content_type=content_type)
-
-
-def _get_relations_page(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:9]) <= _MOST_PAGES:
-        raise InputError("There is no such page of the list.")
-    return int(text[:9])
 
 
 _NEEDS = (CATALOG_READ, SOURCE_READ)

@@ -27,8 +27,6 @@ from factbook.checks.results.grader import (
 )
 from factbook.checks.results.level_store import AtLevel
 from factbook.checks.results.result_queries import CheckResult, FailingCounts, ResultAge
-from factbook.checks.rules.check_definition import Check
-from factbook.checks.rules.rule_evaluation import Explanation
 from factbook.checks.scorecard_figures import ScorecardInEffect, TrendPoint
 from factbook.clock import DAY
 from factbook.errors import FactbookError, InputError, NotFoundError
@@ -153,7 +151,7 @@ def _make_shown_result(result: CheckResult) -> ShownResult:
         check.title,
         f"/checks/{quote_segment(check.id)}",
         states.name_state(result.state),
-        _get_result_message(check, explanation),
+        (explanation and explanation.message) or check.description or "",
         (explanation and explanation.fix_instructions) or "",
         formats.get_external_url(explanation.fix_link) if explanation else None,
         [formats.explain_check_reason(one) for one in explanation.reasons[:_REASONS]]
@@ -164,11 +162,6 @@ def _make_shown_result(result: CheckResult) -> ShownResult:
         result.is_stale,
         check.severity == "advisory",
     )
-
-
-def _get_result_message(check: Check, explanation: Explanation | None) -> str:
-    """The message of the check about the entity, or else what it is about."""
-    return (explanation and explanation.message) or check.description or ""
 
 
 def _place_in_scorecard(

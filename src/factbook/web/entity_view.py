@@ -180,7 +180,7 @@ def describe_entity(shown: EntityDetail, entity: Mapping[str, Any], told: Collec
     fields = [
         _make_spec_field(kind, namespace, name, spec[name])
         for name in spec
-        if not _is_in_head(name, spec[name]) and not (email and name == "email")
+        if not (name in _HEAD and isinstance(spec[name], str)) and not (email and name == "email")
     ]
     return About(
         description=metadata.get("description") or "",
@@ -196,10 +196,6 @@ def describe_entity(shown: EntityDetail, entity: Mapping[str, Any], told: Collec
         points=_check_compliance_points(shown, kind),
         problems=[item["message"] for item in (entity.get("status") or {}).get("items", ())],
     )
-
-
-def _is_in_head(name: str, value: Any) -> bool:
-    return name in _HEAD and isinstance(value, str)
 
 
 def _list_links(metadata: Mapping[str, Any]) -> list[EntityLink]:

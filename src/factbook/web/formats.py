@@ -304,7 +304,10 @@ def format_name(name: str, unit: str | None = None) -> str:
     if len(parts) > 1 and parts[-1].lower() == (unit or "").lower():
         parts.pop()  # the figure says it
     words = _WORDS | (_LENGTHS if unit in _TIMES else _AMOUNTS)
-    text = " ".join(words.get(part.lower(), _lower_part(part)) for part in parts)
+    text = " ".join(
+        words.get(part.lower(), part if part.isupper() and len(part) > 1 else part.lower())
+        for part in parts
+    )
     return text[:1].upper() + text[1:]
 
 
@@ -337,10 +340,6 @@ def format_fact(fact: Fact, value: Any) -> str:
 def get_fact_unit(fact: Fact) -> str:
     """Unit in the form that follows a figure."""
     return "%" if fact.unit in _PERCENT else fact.unit or ""
-
-
-def _lower_part(part: str) -> str:
-    return part if part.isupper() and len(part) > 1 else part.lower()
 
 
 def _display_number(value: float, unit: str) -> Value:

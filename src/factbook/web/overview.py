@@ -345,7 +345,11 @@ async def list_source_standings(visit: PageContext) -> SourceStandings:
             _describe_unusable_importer(*one)
             for one in sorted(visit.state.importers.problems.items())
         ]
-        found += _list_importer_trouble(importers, visit.now)
+        found += [
+            trouble
+            for one in importers
+            if (trouble := _describe_importer_trouble(one, visit.now)) is not None
+        ]
     found.sort(key=lambda one: (one.kind != "bad", one.title.casefold()))
     bring = sum(map(_supplies_facts, rows))
     topics = [topic for topic, need in _TOPICS.items() if visit.may(need)]
@@ -383,12 +387,6 @@ def _describe_source(row: SourceRow, now: int) -> SourceTrouble:
 def _describe_unusable_importer(importer: str, problem: str) -> SourceTrouble:
     path = f"/imports/{quote_segment(importer)}"
     return SourceTrouble(importer, path, "importer", "cannot be used", "bad", None, problem)
-
-
-def _list_importer_trouble(found: Iterable[ImporterStatus], now: int) -> list[SourceTrouble]:
-    return [
-        trouble for one in found if (trouble := _describe_importer_trouble(one, now)) is not None
-    ]
 
 
 def _describe_importer_trouble(one: ImporterStatus, now: int) -> SourceTrouble | None:

@@ -706,7 +706,7 @@ async def _get_live_session(visit: PageContext, hash_: str) -> Session | None:
 def _make_refusal_page(visit: PageContext, path: str, error: FactbookError) -> Reply:
     """Error page, or a redirect to sign in for a person who is not signed in."""
     request = visit.request
-    if _asks_for_stream(request):
+    if request.headers.get(b"accept") == b"text/event-stream":
         # A redirect would be followed again and again.
         return Reply(error.message.encode(), error.status, error.headers(), _PLAIN_TEXT)
     if isinstance(error, AuthenticationError) and visit.session is None:
@@ -737,10 +737,6 @@ def _record_refused_page(visit: PageContext, path: str, status: int) -> None:
         status=status,
         detail={"method": visit.request.method[:20], "error": _REFUSED[status]},
     )
-
-
-def _asks_for_stream(request: Request) -> bool:
-    return request.headers.get(b"accept") == b"text/event-stream"
 
 
 def _sends_form(request: Request) -> bool:

@@ -89,7 +89,10 @@ def _list_edits(before: list[str], after: list[str]) -> Iterator[DiffLine]:
     tail = _count_common(before[: head - 1 - len(before) : -1], after[: head - 1 - len(after) : -1])
     old, new = before[head : len(before) - tail], after[head : len(after) - tail]
     yield from (DiffLine("same", text) for text in before[:head])
-    yield from _find_shortest_script(old, new) or _replace_lines(old, new)
+    yield from _find_shortest_script(old, new) or [
+        *(DiffLine("removed", text) for text in old),
+        *(DiffLine("added", text) for text in new),
+    ]
     yield from (DiffLine("same", text) for text in before[len(before) - tail :])
 
 
@@ -97,13 +100,6 @@ def _count_common(one: Sequence[str], other: Sequence[str]) -> int:
     """Length of the common prefix in lines."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
-
-
-def _replace_lines(old: list[str], new: list[str]) -> list[DiffLine]:
-    return [
-        *(DiffLine("removed", text) for text in old),
-        *(DiffLine("added", text) for text in new),
-    ]
 
 
 def _find_shortest_script(old: list[str], new: list[str]) -> list[DiffLine] | None:
