@@ -30,7 +30,6 @@ from factbook.auth.tokens import (
     SETS,
     SOURCES,
     TOOLS,
-    Narrowing,
     StoredToken,
     TokenUsage,
 )
@@ -67,10 +66,13 @@ async def show_account(visit: PageContext, status: int = 200, **problems: str) -
     database, ref = visit.state.database, visit.person.ref
     person = await users.find_user(database, ref)
     assert person is not None
+    usage = await visit.state.usage.of(await tokens.list_token_ids(database, ref))
     return visit.page(
         "account.html",
         status,
-        usage=await _sum_usage(visit),
+        usage=TokenUsage(
+            sum(each.calls for each in usage.values()), sum(each.size for each in usage.values())
+        ),
         person=person,
         role=permissions.ROLE_TITLES[person.role],
         permissions=[TITLES[name] for name in TITLES if name in person.permissions],
@@ -95,13 +97,6 @@ async def _list_consent_rows(visit: PageContext) -> list[ConsentRow]:
         )
         for each in found
     ]
-
-
-async def _sum_usage(visit: PageContext) -> TokenUsage:
-    """The use of all tokens of the person."""
-    ids = await tokens.list_token_ids(visit.state.database, visit.person.ref)
-    found = (await visit.state.usage.of(ids)).values()
-    return TokenUsage(sum(one.calls for one in found), sum(one.size for one in found))
 
 
 async def rename_person(visit: PageContext) -> Reply:
@@ -214,24 +209,25 @@ def list_token_uses(server: str, word: str, value: str, permissions: frozenset[s
     """Uses for these permissions; `word` is the path word of the push interface."""
     if not client_configs.is_address(server):  # a host that no line for a shell should hold
         server = "http://localhost:8000"
-    found = [_make_environment_use(server, value)]
+    uses = [_make_environment_use(server, value)]
     if CATALOG_READ in permissions:
-        found.append(_make_entities_use(server, value))
+        about = "Asks for one entity, to see whether the token works."
+        line = _write_curl(f"{server}/api/catalog/entities?limit=1", value)
+        uses.append(Use("Try the token", about, line))
     if {CATALOG_READ, SOURCE_READ} <= permissions:
         url = server + client_configs.PATH
-        found += [_make_question_use(url, value), *_list_agent_uses(url, value)]
+        uses.append(_make_question_use(url, value))
+        for agent in client_configs.AGENTS.values():
+            about = f"{agent.title} reads {agent.file}. {agent.use}"
+            uses.append(Use(agent.title, about, agent.render(url, value)))
     if SET_WRITE in permissions:
-        found.append(_make_set_use(f"{server}/api/catalog/{word}-entities/sets/services", value))
+        uses.append(_make_set_use(f"{server}/api/catalog/{word}-entities/sets/services", value))
     if FACT_WRITE in permissions:
-        found.append(_make_facts_use(f"{server}/api/tech-insights/v1/facts/load-test", value))
-    return found
-
-
-def _list_agent_uses(url: str, value: str) -> list[Use]:
-    return [
-        Use(one.title, f"{one.title} reads {one.file}. {one.use}", one.render(url, value))
-        for one in client_configs.AGENTS.values()
-    ]
+        url = f"{server}/api/tech-insights/v1/facts/load-test"
+        body = '{"items": [{"entity": "component:shop", "facts": {"p95": 79.0, "passed": true}}]}'
+        about = "The data source load-test has to be defined first, with these facts."
+        uses.append(Use("Push facts with curl", about, _write_curl(url, value, body)))
+    return uses
 
 
 def _make_environment_use(server: str, value: str) -> Use:
@@ -253,11 +249,6 @@ def _make_question_use(url: str, value: str) -> Use:
     return Use("Ask with curl", about, _write_curl(url, value, body, more=accept))
 
 
-def _make_entities_use(server: str, value: str) -> Use:
-    about = "Asks for one entity, to see whether the token works."
-    return Use("Try the token", about, _write_curl(f"{server}/api/catalog/entities?limit=1", value))
-
-
 def _make_set_use(url: str, value: str) -> Use:
     body = (
         '{"items": [{"apiVersion": "backstage.io/v1alpha1", "kind": "Component",\n'
@@ -267,12 +258,6 @@ def _make_set_use(url: str, value: str) -> Use:
     )
     about = "A push replaces the whole set: send everything that belongs in it."
     return Use("Push a set with curl", about, _write_curl(url, value, body, method="PUT"))
-
-
-def _make_facts_use(url: str, value: str) -> Use:
-    body = '{"items": [{"entity": "component:shop", "facts": {"p95": 79.0, "passed": true}}]}'
-    about = "The data source load-test has to be defined first, with these facts."
-    return Use("Push facts with curl", about, _write_curl(url, value, body))
 
 
 def _write_curl(
@@ -404,14 +389,12 @@ def _make_token_request(visit: PageContext) -> TokenRequest:
     expires = form.one("expires", tokens.DEFAULT_LIFETIME)
     lifetime = tokens.convert_lifetime(form.one("other") if expires == "other" else expires)
     name = token_rules.check_token_name(form.one("name"))
-    return TokenRequest(name, wanted, lifetime, _find_narrowing(visit))
-
-
-def _find_narrowing(visit: PageContext) -> Narrowing | None:
-    """Limits of the token that the form asks for; raises InputError."""
-    sent = {name: visit.sent.one(name).split(",") for name in DIMENSIONS}
-    named = {name: [part.strip() for part in parts if part.strip()] for name, parts in sent.items()}
-    return tokens.check_narrowing({name: parts for name, parts in named.items() if parts})
+    limits = {
+        dimension: [part.strip() for part in form.one(dimension).split(",") if part.strip()]
+        for dimension in DIMENSIONS
+    }
+    narrowing = tokens.check_narrowing({key: parts for key, parts in limits.items() if parts})
+    return TokenRequest(name, wanted, lifetime, narrowing)
 
 
 async def _create_token_once(visit: PageContext, wish: TokenRequest) -> tuple[StoredToken, str]:

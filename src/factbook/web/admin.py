@@ -16,7 +16,6 @@ from factbook.audit.trail import (
     LONGEST,
     About,
     AuditEntry,
-    AuditPosition,
     Caller,
     Record,
     page_audit,
@@ -97,8 +96,12 @@ async def submit_invitation(visit: PageContext) -> Reply:
             scim_id=identity.check_invitation(transaction, ref, rules, confirmed=confirmed),
         )
 
+    def about(made: Invitation) -> AuditEntry:
+        detail = {"role": made.role, "person": made.new_ref or ""}
+        return AuditEntry("person.invite", made.id, detail)
+
     try:
-        made = await visit.writing(_audit_invitation, 201)(work)
+        made = await visit.writing(about, 201)(work)
     except (ConflictError, InputError) as error:
         return await show_people(visit, error.status, problem=error.message)
     return _show_link(visit, made, secret)
@@ -234,10 +237,6 @@ async def reset_person_password(visit: PageContext) -> Reply:
     return _show_link(visit, made, secret)
 
 
-def _audit_invitation(made: Invitation) -> AuditEntry:
-    return AuditEntry("person.invite", made.id, {"role": made.role, "person": made.new_ref or ""})
-
-
 async def _change_person(
     visit: PageContext, about: AuditEntry | About, work: Callable[[Transaction], T], notice: str
 ) -> Reply:
@@ -370,12 +369,19 @@ async def _list_folded_records(
     visit: PageContext, given: dict[str, str], is_folded: bool
 ) -> tuple[list[FoldedRecords], bool]:
     """The records of a page, and true if there are more."""
-    wanted, after = _make_audit_filter(given), _convert_audit_cursor(visit.query("before"))
+    wanted, before = _make_audit_filter(given), visit.query("before")
+    if before and not re.fullmatch(AUDIT_CURSOR, before):
+        raise InputError("There is no such page of the audit.")
+    after = split_audit_cursor(before) if before else None
     # What this process refused is there at once.
     await visit.state.refusals.write()
     limit = _FOLDED if is_folded else _RECORDS_ON_PAGE
     records, more = await page_audit(visit.state.database, **wanted, after=after, limit=limit)
-    found = _fold_records(records) if is_folded else _list_alone(records)
+    found = (
+        _fold_records(records)
+        if is_folded
+        else [FoldedRecords([record], None) for record in records]
+    )
     return found[:_RECORDS_ON_PAGE], more or len(found) > _RECORDS_ON_PAGE
 
 
@@ -413,14 +419,6 @@ def _convert_day(text: str) -> int | None:
     return int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()) * SECOND
 
 
-def _convert_audit_cursor(text: str) -> AuditPosition | None:
-    if not text:
-        return None
-    if not re.fullmatch(AUDIT_CURSOR, text):
-        raise InputError("There is no such page of the audit.")
-    return split_audit_cursor(text)
-
-
 def _make_audit_address(query: dict[str, str], path: str = AUDIT_PATH) -> str:
     return f"{path}?{urlencode(query)}" if query else path
 
@@ -452,23 +450,20 @@ def _make_audit_row(visit: PageContext, found: FoldedRecords, unfolded: str) -> 
     shown: dict[str, Any] = {name: value for name, value in more.items() if value is not None}
     shown = {**shown, **({"detail": detail} if detail else {})}
     several = found.kind and f"{found.things} of kind {found.kind}"
+    if record.action.startswith("token."):  # nobody knows the id of a token
+        name = str(detail.get("name", record.object))
+    else:
+        name = formats.shorten_ref(record.object)
     return AuditRow(
         record,
         title,
-        several or _name_audit_object(record, detail),
+        several or name,
         None if several else _find_object_path(visit, record),
         shown,
         len(found.records),
         found.oldest,
         unfolded,
     )
-
-
-def _name_audit_object(record: Record, detail: dict[str, Any]) -> str:
-    """Display name of the object; for a token its name, because nobody knows its id."""
-    if record.action.startswith("token."):
-        return str(detail.get("name", record.object))
-    return formats.shorten_ref(record.object)
 
 
 def _find_object_path(visit: PageContext, record: Record) -> str | None:
@@ -490,22 +485,17 @@ def _find_object_path(visit: PageContext, record: Record) -> str | None:
 
 def _fold_records(records: Iterable[Record]) -> list[FoldedRecords]:
     """Fold records by the same person, in the same way, of the same action on the same thing."""
-    return [_fold_equal(list(same)) for _, same in groupby(records, _make_fold_key)]
 
+    def make_key(record: Record) -> tuple[str, ...]:
+        person = (record.actor, record.address, record.token, record.grant)
+        return (*person, record.action, record.outcome, _get_fold_object(record))
 
-def _list_alone(records: Iterable[Record]) -> list[FoldedRecords]:
-    """Each record by itself."""
-    return [FoldedRecords([record], None) for record in records]
-
-
-def _fold_equal(records: list[Record]) -> FoldedRecords:
-    has_several = any(record.object != records[0].object for record in records)
-    return FoldedRecords(records, _get_fold_object(records[0]) if has_several else None)
-
-
-def _make_fold_key(record: Record) -> tuple[str, ...]:
-    who = (record.actor, record.address, record.token, record.grant)
-    return (*who, record.action, record.outcome, _get_fold_object(record))
+    folded = []
+    for _, group in groupby(records, make_key):
+        same = list(group)
+        has_several = any(record.object != same[0].object for record in same)
+        folded.append(FoldedRecords(same, _get_fold_object(same[0]) if has_several else None))
+    return folded
 
 
 def _get_fold_object(record: Record) -> str:

@@ -173,8 +173,7 @@ async def list_checks(visit: PageContext) -> Reply:
     found = [
         one
         for one in stored
-        if _is_check_named(one, query.casefold())
-        and _matches_check_filter(one, counts.get(one.id), shown)
+        if _matches_check_filter(one, counts.get(one.id), query.casefold(), shown)
     ]
     found.sort(key=lambda one: (-counts.get(one.id, StateCounts()).failing, one.id))
     number = get_page_number(visit)
@@ -217,12 +216,12 @@ def _make_check_line(stored: StoredCheck, counts: StateCounts) -> CheckLine:
     return CheckLine(stored, check, words, ResultFigures(counts))
 
 
-def _is_check_named(stored: StoredCheck, text: str) -> bool:
+def _matches_check_filter(
+    stored: StoredCheck, counts: StateCounts | None, text: str, shown: str
+) -> bool:
     names = (stored.id, stored.title, str(stored.current.get("owner", "")))
-    return any(text in name.casefold() for name in names)
-
-
-def _matches_check_filter(stored: StoredCheck, counts: StateCounts | None, shown: str) -> bool:
+    if not any(text in name.casefold() for name in names):
+        return False
     match shown:
         case "failing":
             return counts is not None and counts.failing > 0
@@ -357,20 +356,18 @@ def _make_seen_value(one: Evidence, ref: str) -> SeenValue:
     elif leaf.fact.source != ENTITY:
         place = f"{quote_segment(leaf.fact.source)}/{quote_segment(leaf.fact.fact)}"
         path = f"{formats.make_entity_path(ref)}/facts/{place}"
+    value = None if one.value is None else formats.format_word(one.value)
+    if value is not None and len(value) > _LONGEST:
+        value = f"{value[:_LONGEST]}…"
     return SeenValue(
         language.describe_rule(leaf).removesuffix("."),
         state.name_state(one.state),
         path,
-        None if one.value is None else _cut_value(one.value),
+        value,
         one.collected_at,
         one.reason and formats.explain_check_reason(one.reason).short,
         one.stale,
     )
-
-
-def _cut_value(value: Any) -> str:
-    text = formats.format_word(value)
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def _make_fix_link(link: str | None) -> str | None:
@@ -380,7 +377,6 @@ def _make_fix_link(link: str | None) -> str | None:
     return formats.get_external_url(link)
 
 
-CHECK_NOUN: Final = "check"
 _RESULTS_ON_PAGE: Final = 25
 _CHART_DAYS: Final = 90
 _CHANGES: Final = 10
@@ -413,9 +409,12 @@ async def show_check(visit: PageContext) -> Reply:
     address = make_filter_address(
         visit, shares.make_check_path(check.id), (*_RESULT_FILTERS, "cursor")
     )
-    word = get_chosen_state(visit) or _choose_first_state(counts)
+    # What is wrong is shown before what is not.
+    first = "fail" if counts.failing else "unknown" if counts.undecided else "pass"
+    word = get_chosen_state(visit) or first
     rows, more = await _list_check_rows(visit, check, word, owners, counts)
     query = {name: address.query[name] for name in ("owner", "team") if name in address.query}
+    applies_to = stored.current.get("appliesTo")
     return visit.page(
         "check.html",
         stored=stored,
@@ -423,7 +422,7 @@ async def show_check(visit: PageContext) -> Reply:
         newest=stored.newest,
         sentence=language.describe_rule(check.rule),
         when=language.describe_rule(check.applicable_when) if check.applicable_when else None,
-        about=_write_applies_to(stored),
+        about=yaml_text.write_yaml({"appliesTo": applies_to}) if applies_to else None,
         on_unknown=None if check.on_unknown == UNKNOWN else state.name_state(check.on_unknown),
         figures=ResultFigures(counts),
         states=shares.make_state_shares(check.id, counts, **query),
@@ -467,7 +466,7 @@ async def download_check_results(visit: PageContext) -> Reply:
 
 async def find_opened_check(visit: PageContext) -> tuple[StoredCheck, Check]:
     """The check in the address; raises NotFoundError, also if this release cannot read it."""
-    id_ = get_definition_id(visit, CHECK_NOUN)
+    id_ = get_definition_id(visit, "check")
     stored = await check_store.existing(visit.state.database, id_)
     check = read_current_check(stored)
     if check is None:
@@ -486,14 +485,6 @@ async def _count_check_states(
     return total
 
 
-def _choose_first_state(counts: StateCounts) -> str:
-    """The state whose entities are shown first: what is wrong before what is not."""
-    for word, count in (("fail", counts.failing), ("unknown", counts.undecided)):
-        if count:
-            return word
-    return "pass"
-
-
 async def _list_check_rows(
     visit: PageContext, check: Check, word: str, owners: Sequence[str], counts: StateCounts
 ) -> tuple[list[ResultRow], str | None]:
@@ -507,11 +498,6 @@ async def _list_check_rows(
     return await list_result_rows(
         visit, check, ResultFilter([word], owners), _RESULTS_ON_PAGE, number
     )
-
-
-def _write_applies_to(stored: StoredCheck) -> str | None:
-    found = stored.current.get("appliesTo")
-    return yaml_text.write_yaml({"appliesTo": found}) if found else None
 
 
 async def _draw_failing_chart(visit: PageContext, stored: StoredCheck) -> Any:
@@ -677,9 +663,12 @@ async def ask_for_exemption(visit: PageContext) -> Reply:
 
 
 async def _submit_decision(visit: PageContext, decision: Decision) -> Reply:
+    id_ = visit.request.parameter("id")
+    if not (id_.isascii() and id_.isalnum()):
+        raise NotFoundError("There is no such exemption.")
     work = partial(
         definition_writes.decide_exemption,
-        exemption_id=_get_exemption_id(visit),
+        exemption_id=id_,
         decision=decision,
         caller=_make_exemption_caller(visit),
         now=visit.now,
@@ -788,13 +777,6 @@ def _may_decide(
 
 def _make_exemption_caller(visit: PageContext) -> ExemptionCaller:
     return ExemptionCaller(visit.person.ref, visit.person.permissions, visit.state.trust)
-
-
-def _get_exemption_id(visit: PageContext) -> str:
-    text = visit.request.parameter("id")
-    if not (text.isascii() and text.isalnum()):
-        raise NotFoundError("There is no such exemption.")
-    return text
 
 
 def _split_exemption_cursor(text: str) -> tuple[int, str] | None:

@@ -130,16 +130,12 @@ def _convert_typed(field: ArgumentField, text: str) -> Any:
         case "list":
             return [line.strip() for line in text.splitlines() if line.strip()]
         case "object":
-            return _convert_object(text, field.example)
+            try:
+                return msgspec.json.decode(text, type=dict[str, Any])
+            except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
+                raise ValueError(f"Write a JSON object, such as {field.example}.") from None
         case _:
             return text
-
-
-def _convert_object(text: str, example: str) -> dict[str, Any]:
-    try:
-        return msgspec.json.decode(text, type=dict[str, Any])
-    except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
-        raise ValueError(f"Write a JSON object, such as {example}.") from None
 
 
 def _convert_integer(text: str) -> int:
@@ -302,9 +298,12 @@ async def _create_check_token(visit: PageContext, value: str) -> str:
 
 
 async def _call_steps(visit: PageContext, token: str) -> list[CheckStep]:
+    public = visit.state.settings.public_url
+    # As clients name it.
+    host = urlsplit(public).netloc.rpartition("@")[2] if public else visit.request.header(b"host")
     headers = {
         **_CHECK_HEADERS,
-        "host": _get_client_host(visit),
+        "host": host or "",
         "authorization": f"Bearer {token}",
     }
     steps: list[CheckStep] = []
@@ -326,14 +325,6 @@ async def _call_steps(visit: PageContext, token: str) -> list[CheckStep]:
         # As clients do once it is agreed on.
         headers["mcp-protocol-version"] = _REVISION
     return steps
-
-
-def _get_client_host(visit: PageContext) -> str:
-    """Host that clients name."""
-    public = visit.state.settings.public_url
-    if public:
-        return urlsplit(public).netloc.rpartition("@")[2]
-    return visit.request.header(b"host") or ""
 
 
 def _extract_result(answer: InternalResponse) -> dict[str, Any]:
@@ -362,10 +353,6 @@ def _describe_handshake(result: dict[str, Any]) -> str:
     return f"{name} {server['version']} speaks revision {result['protocolVersion']}."
 
 
-def _describe_tools(result: dict[str, Any]) -> str:
-    return f"{formats.count_noun(len(result['tools']), 'tool')}."
-
-
 def _describe_sources(result: dict[str, Any]) -> str:
     found = result["structuredContent"]
     count = formats.count_noun(found["totalCount"], "data source")
@@ -383,7 +370,12 @@ _CHECK_CALLS = (
         },
         _describe_handshake,
     ),
-    _CheckCall("List of tools", "tools/list", {}, _describe_tools),
+    _CheckCall(
+        "List of tools",
+        "tools/list",
+        {},
+        lambda result: f"{formats.count_noun(len(result['tools']), 'tool')}.",
+    ),
     _CheckCall(
         "A tool call",
         "tools/call",
@@ -449,7 +441,8 @@ class ToolAnswer(NamedTuple):
 async def show_tools(visit: PageContext) -> Reply:
     """Page of every tool, in the order of `tools/list`."""
     tools = [
-        (tool, _cut_first_sentence(tool.description)) for tool in offered_tools(visit).values()
+        (tool, f"{tool.description.partition('. ')[0].removesuffix('.')}.")
+        for tool in offered_tools(visit).values()
     ]
     return visit.page("playground-tools.html", tools=tools)
 
@@ -460,7 +453,10 @@ async def show_tool(visit: PageContext) -> Reply:
     if tool is None:
         raise NotFoundError("There is no tool of this name.")
     fields = list_fields(tool.input_schema)
-    typed = _list_typed(visit, fields)
+    typed = {field.name: visit.query(field.name) for field in fields}
+    if not visit.query(RUN) and not typed.get("limit"):
+        # The first answer is short.
+        typed |= {f.name: _DEFAULT_LIMIT for f in fields if f.name == "limit" and not f.default}
     arguments, problems = convert_arguments(fields, typed)
     answer, status, busy = None, 400 if problems else 200, ""
     if visit.query(RUN) and not problems:
@@ -540,14 +536,6 @@ def _list_reasons(value: str) -> dict[str, list[str]]:
     return found
 
 
-def _list_typed(visit: PageContext, fields: Sequence[ArgumentField]) -> dict[str, str]:
-    """Values of the form: as sent, initially ones that keep an answer short."""
-    typed = {field.name: visit.query(field.name) for field in fields}
-    if not visit.query(RUN) and not typed.get("limit"):
-        typed |= {f.name: _DEFAULT_LIMIT for f in fields if f.name == "limit" and not f.default}
-    return typed
-
-
 async def _suggest_names(
     visit: PageContext, fields: Sequence[ArgumentField], typed: Mapping[str, str]
 ) -> dict[str, list[str]]:
@@ -560,13 +548,9 @@ async def _suggest_names(
         return {}
     refs = await stored_entities.find_nearest_names(visit.state.database, kind, name, _SUGGESTED)
     refs = refs[:_SUGGESTED]
-    found = {"name": [_shorten_ref(ref) for ref in refs]}
+    # The whole reference, where the name alone is another entity's.
+    found = {"name": [formats.get_ref_name(ref) if ":default/" in ref else ref for ref in refs]}
     return found | {"entityRef": refs} if "entityRef" in names else found
-
-
-def _shorten_ref(ref: str) -> str:
-    """Name to enter: the full reference where the name alone is another entity's."""
-    return formats.get_ref_name(ref) if ":default/" in ref else ref
 
 
 def _list_examples(
@@ -639,10 +623,6 @@ def _list_other_tools(
             query = urlencode({name: text for name, text in entity.items() if name in taken})
             found.append((other.title, f"{PLAYGROUND_PATH}/{other.name}?{query}"))
     return found
-
-
-def _cut_first_sentence(text: str) -> str:
-    return f"{text.partition('. ')[0].removesuffix('.')}."
 
 
 def _measure_since(started: float) -> float:

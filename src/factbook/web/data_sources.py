@@ -160,11 +160,8 @@ def _describe_condition(wanted: Any) -> str:
     if isinstance(wanted, dict):
         return "is there" if wanted.get("exists") else "is not there"
     values = wanted if isinstance(wanted, list) else [wanted]
-    return f"is {' or '.join(map(_format_plain, values))}"
-
-
-def _format_plain(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    words = [str(value).lower() if isinstance(value, bool) else str(value) for value in values]
+    return f"is {' or '.join(words)}"
 
 
 Way = Literal["collected", "pushed", "read"]
@@ -227,7 +224,10 @@ def make_source_row(
     """State of the source with this id; its definition may be unusable."""
     source = known.sources.get(source_id) or DataSource(id=source_id, title=source_id, draft=True)
     problem = known.problems.get(source_id)
-    way = _find_way(known, source_id)
+    definition = known.definitions.get(source_id)
+    way: Way = "collected" if source_id in known.integrations or definition else "read"
+    if definition is not None and definition.type == "push":
+        way = "pushed"
     return SourceRow(
         source,
         source_id not in known.definitions and problem is None,
@@ -239,13 +239,6 @@ def make_source_row(
         pushed_at,
         (health_.running.wait(now) if health_ and health_.running else "") or "running",
     )
-
-
-def _find_way(known: SourceSnapshot, source_id: str) -> Way:
-    definition = known.definitions.get(source_id)
-    if definition is not None and definition.type == "push":
-        return "pushed"
-    return "collected" if source_id in known.integrations or definition else "read"
 
 
 def _find_doing(
@@ -416,9 +409,12 @@ async def show_sources(visit: PageContext) -> Reply:
     rows = await list_source_rows(visit)
     query, shown = visit.query("q"), visit.query("show")
     found = [row for row in rows if _matches_source_filter(row, query.casefold(), shown)]
-    number = _convert_list_number(visit.query("page", "1"))
+    text = visit.query("page", "1")
+    is_number = text.isascii() and text.isdigit() and len(text) < len(str(_LARGEST_PAGE))
+    number = max(1, int(text)) if is_number else 1
     page = found[(number - 1) * _SOURCES_ON_PAGE : number * _SOURCES_ON_PAGE]
     asked = {"q": query, "show": shown}
+    configured = {row.source.handler.builtin_id for row in rows if row.source.handler}
     return visit.page(
         "data-sources.html",
         rows=page,
@@ -432,7 +428,7 @@ async def show_sources(visit: PageContext) -> Reply:
         query=query,
         show=shown if shown in dict(_SOURCE_FILTERS) else "",
         choices=_SOURCE_FILTERS,
-        vendors=_list_unused_vendors(rows),
+        vendors=[vendor for vendor in VENDORS if vendor.id not in configured],
         collects=any(row.way == "collected" and row.is_builtin for row in rows),
         may_write=visit.may(SOURCE_WRITE) or visit.may_own(SOURCE_WRITE),
         cadence=describe_cadence,
@@ -471,17 +467,6 @@ def _count_sources(rows: Sequence[SourceRow]) -> _SourceCounts:
         running=sum(row.running is not None for row in rows),
         drafts=sum(row.source.draft for row in rows),
     )
-
-
-def _list_unused_vendors(rows: Sequence[SourceRow]) -> list[object]:
-    handlers = [row.source.handler for row in rows]
-    configured = {handler.builtin_id for handler in handlers if handler}
-    return [vendor for vendor in VENDORS if vendor.id not in configured]
-
-
-def _convert_list_number(text: str) -> int:
-    is_number = text.isascii() and text.isdigit() and len(text) < len(str(_LARGEST_PAGE))
-    return max(1, int(text)) if is_number else 1
 
 
 def _make_sources_address(asked: dict[str, str], number: int) -> str:
@@ -616,6 +601,12 @@ async def render_source(
     last = found.row.last
     has_failures = bool(last and last.failed and visit.may(CATALOG_READ))
     versions = await source_store.versions(database, found.id) if found.stored else []
+    groups: dict[str | None, list[Any]] = {}
+    for fact in source.schema:
+        groups.setdefault(find_metric_tool(source, fact.name), []).append(fact)
+    definitions = {}
+    if found.stored is not None and may_write:
+        definitions = {"Published": found.stored.published, "Draft": found.stored.draft}
     return visit.page(
         "data-source.html",
         status,
@@ -628,13 +619,17 @@ async def render_source(
         pushes=await _describe_pushes(visit, source) if is_pushed else None,
         soon=_SOON,
         vendors=_VENDORS,
-        groups=_group_facts(found),
+        groups=list(groups.items()),
         versions=versions[:_VERSIONS],
         suggestions=await store.list_matching(database, source, _SUGGESTIONS) if can_run else [],
         can_run=can_run,
         may_see=visit.may(CATALOG_READ),
         may_write=found.stored is not None and may_write,
-        texts=_write_definitions(found.stored) if may_write else {},
+        texts={
+            name: yaml_text.write_yaml(document)
+            for name, document in definitions.items()
+            if document is not None
+        },
         entity=entity,
         problem=problem,
         source_types=SOURCE_TYPES,
@@ -653,22 +648,6 @@ async def _list_failures(visit: PageContext, found: SourceView, after: int, limi
         return Failures([], None)
     since = last.started_at
     return await store.page_failures(visit.state.database, found.id, since, after, limit)
-
-
-def _group_facts(found: SourceView) -> list[tuple[str | None, list[Any]]]:
-    """Facts by the tool that returns them."""
-    groups: dict[str | None, list[Any]] = {}
-    for fact in found.row.source.schema:
-        groups.setdefault(find_metric_tool(found.row.source, fact.name), []).append(fact)
-    return list(groups.items())
-
-
-def _write_definitions(stored: StoredSource | None) -> Mapping[str, str]:
-    """Definitions of a custom source, by their state."""
-    if stored is None:
-        return {}
-    given = {"Published": stored.published, "Draft": stored.draft}
-    return {name: yaml_text.write_yaml(text) for name, text in given.items() if text is not None}
 
 
 async def _describe_pushes(visit: PageContext, source: DataSource) -> Pushes:
@@ -822,6 +801,7 @@ async def show_run(visit: PageContext) -> Reply:
     last = found.row.last
     has_failures = last is not None and last.id == run.id and run.failed > 0
     elapsed = (visit.now if run.finished_at is None else run.finished_at) - run.started_at
+    is_waiting = run.finished_at is None and not (run.covered or run.failed)
     return visit.page(
         "data-source-run.html",
         subject=found,
@@ -829,7 +809,7 @@ async def show_run(visit: PageContext) -> Reply:
         elapsed=max(0, elapsed),
         # The entities are kept of the last run of everything.
         failures=f"{found.path}/failures" if has_failures and visit.may(CATALOG_READ) else "",
-        is_stuck=_is_run_stuck(run, elapsed),
+        is_stuck=is_waiting and elapsed >= _PATIENCE,
         parts_of=count_outcomes(run),
         bar=draw_run_bar,
         figures=describe_outcomes,
@@ -860,26 +840,18 @@ def _make_given_up_row(visit: PageContext, batch: GivenUpBatch) -> GivenUpRow:
     return GivenUpRow(batch, sum(map(len, targets.values())), shown, len(targets) - len(shown))
 
 
-def _is_run_stuck(run: RunRecord, elapsed: int) -> bool:
-    is_waiting = run.finished_at is None and not (run.covered or run.failed)
-    return is_waiting and elapsed >= _PATIENCE
-
-
 def group_gaps(gaps: Iterable[CountedGap]) -> list[ReasonOfGaps]:
     """Gaps by reason, each reason once: transient ones first, then the most common."""
     found: dict[tuple[str, str], list[CountedGap]] = {}
     for gap in gaps:
         found.setdefault((gap.kind, gap.reason), []).append(gap)
+    rows = []
+    for (kind, reason), same in found.items():
+        places = [gap.place for gap in same if gap.place]
+        most, more = max(gap.entities for gap in same), len(places[_MOST_PLACES:])
+        rows.append(ReasonOfGaps(kind, describe_reason(reason), most, places[:_MOST_PLACES], more))
     order = list(GAP_KINDS)
-    rows = [_make_gap_row(kind, reason, same) for (kind, reason), same in found.items()]
     return sorted(rows, key=lambda row: (order.index(row.kind), -row.entities, row.places))
-
-
-def _make_gap_row(kind: str, reason: str, same: list[CountedGap]) -> ReasonOfGaps:
-    places = [gap.place for gap in same if gap.place]
-    most = max(gap.entities for gap in same)
-    shown, rest = places[:_MOST_PLACES], places[_MOST_PLACES:]
-    return ReasonOfGaps(kind, describe_reason(reason), most, shown, len(rest))
 
 
 SOURCE_RUNS: Sequence[PageRoute] = (

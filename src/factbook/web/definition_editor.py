@@ -5,7 +5,7 @@ else.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -23,7 +23,6 @@ from factbook.checks.definitions import definition_writes, publications, scoreca
 from factbook.checks.definitions.definition_versions import (
     StagedDefinition,
     StagedStore,
-    StoredCheck,
     StoredScorecard,
     check_store,
     scorecard_store,
@@ -32,7 +31,6 @@ from factbook.checks.definitions.definition_writes import OwnedStaged
 from factbook.checks.definitions.scorecard import NO_LEVEL_TITLE, Scorecard
 from factbook.checks.results import result_queries
 from factbook.checks.results.result_queries import ResultAge
-from factbook.checks.results.state_store import StateCounts
 from factbook.checks.rules import check_trial, language
 from factbook.checks.rules.check_definition import Check
 from factbook.checks.rules.check_trial import CheckTrial
@@ -118,10 +116,14 @@ async def preview_check_draft(visit: PageContext, check: Check) -> DefinitionPre
     async with database.remembered.of(TrialRoom).enter(caller) as budget:
         tests = await budget.work(partial(check_trial.try_check, check, visit.now))
     first = [ChangedEntity(one.ref, *one.words) for one in found.first]
+    most = sum(found.then)
     return DefinitionPreview(
         language.describe_rule(check.rule),
-        _make_preview_bars(found.then),
-        list(_pair_counts(found.now, found.then)),
+        [
+            Share(word, count, most, None, kind)
+            for (word, kind), count in zip(shares.STATE_KINDS.items(), found.then, strict=True)
+        ],
+        list(zip(shares.STATE_KINDS, found.now, found.then, strict=True)),
         found.changed,
         first,
         tests,
@@ -150,18 +152,6 @@ async def preview_scorecard_draft(visit: PageContext, card: Scorecard) -> Defini
     return DefinitionPreview(
         f"It is about {words}.", bars, [], found.changed, first, [], [], age, is_check=False
     )
-
-
-def _make_preview_bars(counts: StateCounts) -> list[Share]:
-    most = sum(counts)
-    return [
-        Share(word, count, most, None, kind)
-        for (word, kind), count in zip(shares.STATE_KINDS.items(), counts, strict=True)
-    ]
-
-
-def _pair_counts(now: StateCounts, then: StateCounts) -> Iterator[tuple[str, int, int]]:
-    yield from zip(shares.STATE_KINDS, now, then, strict=True)
 
 
 def _describe_preview_level(titles: dict[str, str], level: str | None) -> str:
@@ -417,7 +407,9 @@ async def publish_scorecard_with_checks(visit: PageContext) -> Reply:
         publications.lock_definitions(transaction)
         before = scorecard_store.existing_within(transaction, id_)
         definition_writes.check_tag(before, [seen])
-        drafts = _list_unpublished_checks(transaction, before)
+        named = scorecard.list_named_checks(before.written)
+        stored_checks = check_store.all_within(transaction)
+        drafts = [one for one in stored_checks if one.id in named and one.is_draft]
         if {f"{one.id} {definition_writes.make_tag(one)}" for one in drafts} != seen_drafts:
             raise PreconditionFailedError("Its checks were changed since; look at them again.")
         ids = [one.id for one in drafts]
@@ -435,14 +427,6 @@ async def publish_scorecard_with_checks(visit: PageContext) -> Reply:
     return visit.redirect(
         shares.make_scorecard_path(id_), "It is published. Levels come as entities are evaluated."
     )
-
-
-def _list_unpublished_checks(
-    transaction: Transaction, stored: StoredScorecard
-) -> list[StoredCheck]:
-    """The checks of a scorecard that were never published."""
-    wanted = scorecard.list_named_checks(stored.written)
-    return [one for one in check_store.all_within(transaction) if one.id in wanted and one.is_draft]
 
 
 PUBLISHING: Sequence[PageRoute] = (

@@ -56,10 +56,6 @@ def _make_values_address(address: Address, **wanted: str) -> str:
     return address.to(**{**dict.fromkeys(_FILTER), **wanted}) + "#entities"
 
 
-def _make_export_path(source_id: str, fact: str) -> str:
-    return f"/data-sources/{quote_segment(source_id)}/values/{quote_segment(fact)}"
-
-
 async def show_fact_across(visit: PageContext) -> Reply:
     """Page of a fact."""
     address, asked = await _find_question(visit)
@@ -101,9 +97,9 @@ async def show_fact_across(visit: PageContext) -> Reply:
         part_names=_PART,
         next_path=f"{address.to(cursor=more)}#entities" if more else None,
         first_path=f"{address.to()}#entities" if after else None,
-        export=address._replace(path=_make_export_path(column.source.id, fact.name)).to(
-            by=None, sort=None
-        ),
+        export=address._replace(
+            path=f"/data-sources/{quote_segment(column.source.id)}/values/{quote_segment(fact.name)}"
+        ).to(by=None, sort=None),
     )
 
 
@@ -151,15 +147,16 @@ def _draw_histogram(address: Address, fact: Fact, bins: Sequence[Bin]) -> Any:
         return None
     columns = []
     for one in bins:
-        bounds = {"min": one.start, "below": one.end}
-        given = {
-            name: _format_bound(fact, value) for name, value in bounds.items() if value is not None
+        bounds = {
+            name: iso(max(0, int(value))) if fact.type == "datetime" else repr(value)
+            for name, value in (("min", one.start), ("below", one.end))
+            if value is not None
         }
         words = (
             f"{_format_range(fact, one)}: {formats.count_noun(one.number, 'entity', 'entities')}"
         )
         edge = "older" if one.start is None else _format_edge(fact, one.start)
-        columns.append(Column(one.number, words, edge, _make_values_address(address, **given)))
+        columns.append(Column(one.number, words, edge, _make_values_address(address, **bounds)))
     return draw_histogram(
         columns, title=f"Entities by {formats.get_fact_title(fact)}", ident="spread"
     )
@@ -206,10 +203,6 @@ def _format_quantity(fact: Fact, value: float) -> str:
     if fact.type == "datetime":
         return charts.format_moment(int(value))
     return formats.format_quantity(value, formats.get_fact_unit(fact))
-
-
-def _format_bound(fact: Fact, value: float) -> str:
-    return iso(max(0, int(value))) if fact.type == "datetime" else repr(value)
 
 
 def _format_range(fact: Fact, one: Bin) -> str:

@@ -26,7 +26,7 @@ from factbook.schemas.events import DigestForm, Weekday
 from factbook.web.formats import quote_segment
 from factbook.web.pages import Form, PageContext, PageRoute
 from factbook.webhooks import digests, sender, store
-from factbook.webhooks.digests import WEEKDAYS, DigestCadence, StoredDigest, WantedDigest
+from factbook.webhooks.digests import WEEKDAYS, DigestCadence, WantedDigest
 
 CONNECTIONS_PATH: Final = "/administration/connections"
 _CONNECTION_PATH: Final = f"{CONNECTIONS_PATH}/{{name}}"
@@ -216,25 +216,23 @@ def _show_connection_form(
     status: int = 200,
     problems: Sequence[dict[str, str]] = (),
 ) -> Reply:
+    labeled = []
+    for each in problems:
+        option, _, header = each["path"].partition(".")
+        path = f"{_OPTION_LABELS.get(option, option)} {header}".strip()
+        labeled.append({"path": path, "message": each["message"]})
     return visit.page(
         "connections-edit.html",
         status,
         connection=found,
         form=form.without_values(),
         set_at=found.headers if found else {},
-        problems=[_label_option(problem) for problem in problems],
+        problems=labeled,
         action=f"{CONNECTIONS_PATH}/new"
         if found is None
         else f"{CONNECTIONS_PATH}/{quote_segment(found.name)}/edit",
         path=CONNECTIONS_PATH,
     )
-
-
-def _label_option(problem: dict[str, str]) -> dict[str, str]:
-    """Problem with the label of its field in the form."""
-    option, _, header = problem["path"].partition(".")
-    path = f"{_OPTION_LABELS.get(option, option)} {header}".strip()
-    return {"path": path, "message": problem["message"]}
 
 
 def _pad_rows(rows: list[HeaderRow]) -> list[HeaderRow]:
@@ -284,13 +282,16 @@ async def submit_new_webhook(visit: PageContext) -> Reply:
     """Create a webhook, whose secret is in this answer alone."""
     state, url = visit.state, visit.sent.one("url")
     write = visit.writing(audit.make_webhook_entry("webhook.create"), 201)
+    named = visit.sent.all("types")
     try:
+        if not set(named) <= set(_EVENT_TYPES):
+            raise InputError("There is no such event type.")
         made = await sender.create_webhook(
             state.database,
             state.post,
             state.token_key,
             url,
-            _list_chosen_types(visit),
+            [type_ for type_ in _EVENT_TYPES if type_ in named],
             actor=visit.person.ref,
             now=visit.now,
             write=write,
@@ -342,14 +343,6 @@ async def submit_webhook_delete(visit: PageContext) -> Reply:
         _get_id(visit), write=visit.writing(audit.make_webhook_entry("webhook.delete"))
     )
     return visit.redirect(WEBHOOKS_PATH, "The webhook was deleted.")
-
-
-def _list_chosen_types(visit: PageContext) -> list[EventType]:
-    """Selected event types; raises InputError."""
-    named = visit.sent.all("types")
-    if not set(named) <= set(_EVENT_TYPES):
-        raise InputError("There is no such event type.")
-    return [type_ for type_ in _EVENT_TYPES if type_ in named]
 
 
 def _get_id(visit: PageContext) -> str:
@@ -429,12 +422,17 @@ async def submit_new_digest(visit: PageContext) -> Reply:
 async def show_digest(visit: PageContext, status: int = 200, problem: str = "") -> Reply:
     """Page of one digest, with the form to change it."""
     found = await digests.get_digest(visit.state.database, _get_id(visit))
-    given = visit.form if problem and visit.form and visit.form.one("form") else None
+    if problem and visit.form and visit.form.one("form"):
+        fields = _get_digest_fields(visit.form)
+    else:
+        unit, day, hour, zone = found.cadence
+        rhythm = _DAILY if unit == "daily" else day
+        fields = DigestFields(found.owner, found.form, rhythm, str(hour), zone)
     return visit.page(
         "digest.html",
         status,
         digest=found,
-        filled=_get_digest_fields(given) if given else _fill_digest_fields(found),
+        filled=fields,
         problem=problem,
         path=DIGESTS_PATH,
         here=_make_digest_path(found.id),
@@ -506,13 +504,6 @@ def _make_digest_request(visit: PageContext) -> WantedDigest:
 
 def _get_digest_fields(form: Form) -> DigestFields:
     return DigestFields(*(form.one(name) for name in DigestFields._fields))
-
-
-def _fill_digest_fields(found: StoredDigest) -> DigestFields:
-    unit, day, hour, zone = found.cadence
-    return DigestFields(
-        found.owner, found.form, _DAILY if unit == "daily" else day, str(hour), zone
-    )
 
 
 def _label_problem(error: InputError | ConflictError) -> str:

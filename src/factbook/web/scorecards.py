@@ -205,7 +205,6 @@ SCORECARD_LIST: Sequence[PageRoute] = (
 )
 
 
-SCORECARD_NOUN: Final = "scorecard"
 _TEAMS_ON_PAGE: Final = 50
 
 
@@ -298,7 +297,7 @@ async def show_scorecard(visit: PageContext) -> Reply:
 
 async def find_opened_scorecard(visit: PageContext) -> OpenedScorecard:
     """The scorecard in the address; raises NotFoundError, also if this release cannot read it."""
-    id_ = checks.get_definition_id(visit, SCORECARD_NOUN)
+    id_ = checks.get_definition_id(visit, "scorecard")
     stored = await scorecard_store.existing(visit.state.database, id_)
     card = read_current_scorecard(stored)
     if card is None:
@@ -494,7 +493,11 @@ async def show_entity_matrix(visit: PageContext) -> Reply:
         lines=[_make_entity_line(given.card, ids, row) for row in page.rows],
         address=address,
         chosen=[(name, address.query[name]) for name in _MATRIX_FILTERS if name in address.query],
-        levels=[("", "Any"), *_list_level_choices(given.card)],
+        levels=[
+            ("", "Any"),
+            *((level.id, level.title) for level in reversed(given.card.levels)),
+            *([(NO_LEVEL_WORD, NO_LEVEL_TITLE)] if given.card.levels else []),
+        ],
         states=checks.STATE_CHOICES,
         asked={name: visit.query(name) for name in _MATRIX_FILTERS},
         before=address.to() if after else None,
@@ -538,11 +541,6 @@ async def list_matrix_columns(visit: PageContext, card: Scorecard) -> list[Matri
 async def _get_level_filter(visit: PageContext, given: ScorecardInEffect) -> LevelFilter:
     owners = await checks.list_chosen_owners(visit)
     return scorecard_figures.filter_by_level(given.card, visit.query("level") or None, owners)
-
-
-def _list_level_choices(card: Scorecard) -> list[tuple[str, str]]:
-    found = [(level.id, level.title) for level in reversed(card.levels)]
-    return [*found, (NO_LEVEL_WORD, NO_LEVEL_TITLE)] if found else []
 
 
 def _make_entity_line(
@@ -618,9 +616,10 @@ async def show_team_matrix(visit: PageContext) -> Reply:
     for row in rows:
         leads = address._replace(query={"team": row.name}).to()
         has_below = row.name in tree.children and row.name != find_chosen_team(visit)
-        lines.append(
-            _make_team_line(row, leads if has_below else row.entities, chosen, sums[row.name])
-        )
+        counts = sums[row.name]
+        cells = [_make_team_cell(one.id, row, counts.get(one.id, StateCounts())) for one in chosen]
+        row_path = leads if has_below else row.entities
+        lines.append(MatrixLine(row.title, row_path, "", "", None, cells, row.is_child))
     return visit.page(
         "scorecard-matrix.html",
         current="teams",
@@ -665,13 +664,6 @@ def _add_counts(parts: Sequence[Mapping[str, StateCounts]]) -> dict[str, StateCo
         )
         for check_id in checks
     }
-
-
-def _make_team_line(
-    row: TeamRow, path: str, columns: Sequence[MatrixColumn], counts: Mapping[str, StateCounts]
-) -> MatrixLine:
-    cells = [_make_team_cell(one.id, row, counts.get(one.id, StateCounts())) for one in columns]
-    return MatrixLine(row.title, path, "", "", None, cells, row.is_child)
 
 
 def _make_team_cell(check_id: str, row: TeamRow, counts: StateCounts) -> MatrixCell:

@@ -473,7 +473,11 @@ async def _create_person(
         def work(transaction: Transaction) -> Person:
             proof = scim_identity.find_proof(transaction, ref, identity.subject, trusted)
             if not proof and scim_identity.find_reservation(transaction, ref):
-                raise _make_unproven_error(ref, identity)
+                raise SignInError(
+                    f"The name {ref.removeprefix(users.PREFIX)} is reserved, and nothing proves "
+                    "that it is yours. Ask an administrator to add your account on the page "
+                    f"People. Its subject is {identity.subject}"
+                )
             return users.create_user(
                 transaction,
                 ref=ref,
@@ -497,14 +501,6 @@ async def _create_person(
         raise SignInError(
             f"Someone else is called {name} here; ask an administrator to resolve it."
         ) from None
-
-
-def _make_unproven_error(ref: str, identity: Identity) -> SignInError:
-    name = ref.removeprefix(users.PREFIX)
-    return SignInError(
-        f"The name {name} is reserved, and nothing proves that it is yours. Ask an administrator "
-        f"to add your account on the page People. Its subject is {identity.subject}"
-    )
 
 
 def _get_provider(visit: PageContext) -> "OpenID":

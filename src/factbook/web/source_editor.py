@@ -236,7 +236,10 @@ async def _save_source(
     if sent.one("do") == "publish":
         editing.seen = get_edition(saved)
         return await _publish_stored(visit, saved, editing, force=False)
-    return visit.redirect(f"{make_source_path(saved.id)}/edit", _describe_saved(saved))
+    notice = "The draft is saved. It is collected only on demand until it is published."
+    if saved.draft is None:
+        notice = "Nothing differs from what is published."
+    return visit.redirect(f"{make_source_path(saved.id)}/edit", notice)
 
 
 async def _publish_stored(
@@ -367,12 +370,6 @@ def _check_source_address(source_id: str) -> None:
     """Raise ConflictError for an id whose page would have this page's address."""
     if make_source_path(source_id) == _NEW_SOURCE_PATH:
         raise ConflictError(f"The page of {source_id} would be this one; choose another id.")
-
-
-def _describe_saved(stored: StoredSource) -> str:
-    if stored.draft is None:
-        return "Nothing differs from what is published."
-    return "The draft is saved. It is collected only on demand until it is published."
 
 
 def _describe_taken(source_id: str) -> str:
