@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from factbook.importers.catalog_documents import ReadingBudget, parse_documents
+from factbook.importers.catalog_files import ReadingBudget, parse_documents
 from tests.api.oracle import ref
 from tests.contracts.catalog_files import differing, manifest
 from tests.contracts.node import HERE, NODE

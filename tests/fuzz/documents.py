@@ -20,9 +20,13 @@ from factbook.datasources.custom.extraction import NoValueError
 from factbook.errors import InvalidItemsError
 from factbook.facts import datasource
 from factbook.facts.schema import FactType
-from factbook.importers import catalog_documents
-from factbook.importers.catalog_documents import ReadingBudget
-from factbook.importers.catalog_files import FileLocation, match_patterns, resolve_target
+from factbook.importers import catalog_files
+from factbook.importers.catalog_files import (
+    FileLocation,
+    ReadingBudget,
+    match_patterns,
+    resolve_target,
+)
 from factbook.outbound.client import build_address
 from factbook.outbound.outcomes import Missing
 from tests.fuzz.folders import folder
@@ -132,7 +136,7 @@ def file(data: bytes) -> None:
 def catalog_file(data: bytes) -> None:
     """A catalog file is documents of JSON, each with its line; what it names is in a repository."""
     budget = ReadingBudget()
-    content = catalog_documents.parse_documents(data, budget)
+    content = catalog_files.parse_documents(data, budget)
     for document in content.documents:
         assert document.line > 0
         assert msgspec.json.encode(document.value)
@@ -284,7 +288,7 @@ TARGETS = (
     Target(
         "catalog-file",
         catalog_file,
-        ("importers.catalog_documents.parse_documents",),
+        ("importers.catalog_files.parse_documents",),
         share=40,
     ),
     Target(

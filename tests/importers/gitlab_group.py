@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from factbook.importers.gitlab import group
-from factbook.importers.gitlab.group import GitlabImportOptions
+from factbook.importers import gitlab
+from factbook.importers.gitlab import GitlabImportOptions
 from factbook.importers.snapshot import Snapshot
 from factbook.integrations.gitlab.api import GitlabApi, GitlabOptions
 from tests.fakes.gitlab.app import FakeGitLab
@@ -30,7 +30,7 @@ class GitlabGroup(HostedOwner):
         """One reading."""
         client, memory = self.collector.client, self.collector.memory
         api = GitlabApi(client, GitlabOptions(token=TOKEN), memory, self.time())
-        return await group.read_gitlab(api, self.options)
+        return await gitlab.read_gitlab(api, self.options)
 
     def people(self, *accounts: Account, **groups: list[str]) -> None:
         """Groups below acme by name with their members, numbered from ten."""

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from factbook.importers.github import organization
-from factbook.importers.github.organization import GithubImportOptions
+from factbook.importers import github
+from factbook.importers.github import GithubImportOptions
 from factbook.importers.snapshot import Snapshot
 from factbook.integrations.github.api import GithubApi, GithubOptions
 from tests.fakes.github.app import FakeGitHub
@@ -29,7 +29,7 @@ class Organization(HostedOwner):
         """One reading."""
         client, memory = self.collector.client, self.collector.memory
         api = GithubApi(client, GithubOptions(token=TOKEN), memory, self.time())
-        return await organization.read_github(api, self.options)
+        return await github.read_github(api, self.options)
 
 
 def repository(name: str, number: int = 0, **more: Any) -> Repository:

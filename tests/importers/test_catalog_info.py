@@ -7,14 +7,16 @@ import msgspec
 import pytest
 
 from factbook import safe_yaml
-from factbook.importers import catalog_documents, catalog_files
-from factbook.importers.catalog_documents import OverBudgetError, ReadingBudget, parse_documents
+from factbook.importers import catalog_files
 from factbook.importers.catalog_files import (
     FileLocation,
+    OverBudgetError,
     ReadEntity,
+    ReadingBudget,
     RepositoryReading,
     RootFile,
     match_patterns,
+    parse_documents,
 )
 from factbook.outbound.outcomes import Missing, Outcome
 from tests.steps import steps
@@ -441,7 +443,7 @@ def test_a_document_takes_steps_in_proportion_to_its_length(subtests: pytest.Sub
 def counted(data: bytes) -> int:
     return sum(
         steps(module, lambda: parse_documents(data, ReadingBudget()))
-        for module in (catalog_documents, safe_yaml)
+        for module in (catalog_files, safe_yaml)
     )
 
 

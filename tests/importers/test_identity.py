@@ -14,7 +14,7 @@ from factbook.auth.permissions import OWN_WRITE
 from factbook.catalog import ref as refs
 from factbook.clock import DAY
 from factbook.importers import records
-from factbook.importers.github.organization import find_event_hints
+from factbook.importers.github import find_event_hints
 from factbook.importers.registry import KINDS
 from tests.api.checking import (
     CHECKS,

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from factbook.importers.conventions import assign_lasting_names
+from factbook.importers.snapshot import assign_lasting_names
 from tests.integrations.asking import Memory
 
 WORDS = ("web-ui", "Web-UI", "web-ui-1", "web-ui-2", "web-ui-2-2", "ops")

@@ -8,7 +8,7 @@ import pytest
 
 from factbook.clock import SECOND
 from factbook.errors import InputError
-from factbook.importers import importer_store, management, records
+from factbook.importers import importer_store, records, registry
 from factbook.importers.importer import Importer
 from factbook.importers.registry import ImporterRegistry
 from factbook.importers.runner import ImportRunner
@@ -214,7 +214,7 @@ async def test_every_field_that_is_needed_is_told_at_once(service: Service) -> N
 async def test_a_form_has_what_an_import_of_its_kind_needs_and_no_more(service: Service) -> None:
     visitor = await signed_in(service)
     found = {}
-    for kind in management.list_offered_kinds():
+    for kind in registry.list_offered_kinds():
         page = await visitor.text(f"{NEW}?kind={kind.id}")
         found[kind.id] = [one["name"] for _, one in elements(page) if "name" in one]
     accounts = {id_: {n for n in names if "." in n} for id_, names in found.items()}

@@ -31,12 +31,11 @@ from factbook.http.requests import (
     reply,
     run_offloaded,
 )
-from factbook.importers import management, records, writer
+from factbook.importers import records, registry, writer
 from factbook.importers.importer import EventRules
 from factbook.importers.importer_store import StoredImporter
-from factbook.importers.management import ImporterDetail, ImporterStatus
 from factbook.importers.records import ImportPartRecord, ImportRun
-from factbook.importers.registry import make_file_page_url
+from factbook.importers.registry import ImporterDetail, ImporterStatus, make_file_page_url
 from factbook.importers.snapshot import name_set
 from factbook.importers.writer import ImportTarget
 from factbook.scheduling import lease
@@ -170,9 +169,7 @@ def render_import_part(record: ImportPartRecord) -> ImportPart:
 async def get_importers(request: Request, state: ImporterContext) -> JsonReply[ShownImporters]:
     """Every importer, with its last run and its next one."""
     importers = await state.importers.current()
-    found = await management.list_importer_statuses(
-        state.database, importers.values(), state.clock()
-    )
+    found = await registry.list_importer_statuses(state.database, importers.values(), state.clock())
     unusable = [
         _render_unusable_importer(state.importers.stored[id_], problem)
         for id_, problem in state.importers.problems.items()
@@ -184,9 +181,7 @@ async def get_importers(request: Request, state: ImporterContext) -> JsonReply[S
 async def get_importer(request: Request, state: ImporterContext) -> JsonReply[ImporterAnswer]:
     """An importer with its runs, and its parts with their problems and what they hold."""
     id_ = IMPORTER.of(request)
-    found = await management.get_importer_detail(
-        state.database, state.importers, id_, state.clock()
-    )
+    found = await registry.get_importer_detail(state.database, state.importers, id_, state.clock())
     return reply(_render_importer(found))
 
 
@@ -197,7 +192,7 @@ async def post_importer_run(request: Request, state: ImporterContext) -> JsonRep
         request, state, audit.make_import_entry("import.run", importer.id), 202
     )
     await write(partial(records.request_run, importer=importer.id, now=state.clock()))
-    [found] = await management.list_importer_statuses(state.database, [importer], state.clock())
+    [found] = await registry.list_importer_statuses(state.database, [importer], state.clock())
     return reply(_render_importer_status(found), 202)
 
 

@@ -25,8 +25,7 @@ from factbook.client import ApiError, Client
 from factbook.client.calls import send_call
 from factbook.errors import InputError
 from factbook.importers import catalog_files
-from factbook.importers.catalog_documents import LARGEST_FILE
-from factbook.importers.catalog_files import FileLocation, RootFile
+from factbook.importers.catalog_files import LARGEST_FILE, FileLocation, RootFile
 from factbook.importers.code_hosts import CATALOG_FILES
 from factbook.outbound.outcomes import Missing, Outcome
 from factbook.schemas.results import EntityPreview, EntityPreviewResult, Preview, PreviewedResult

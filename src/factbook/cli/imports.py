@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from factbook.operations.import_snapshot import OneReading
 if TYPE_CHECKING:
     from factbook.backend import Backend
-    from factbook.importers.management import ImporterDetail, ImporterStatus
     from factbook.importers.records import ImportPartRecord, ImportRun
+    from factbook.importers.registry import ImporterDetail, ImporterStatus
     from factbook.importers.runner import ImportReport
 
 

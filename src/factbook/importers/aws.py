@@ -26,7 +26,6 @@ from factbook.catalog.ref import DEFAULT_NAMESPACE
 from factbook.catalog.validation import valid_namespace
 from factbook.clock import SECOND, Clock
 from factbook.errors import InputError
-from factbook.importers.conventions import make_unique_names, remember_names
 from factbook.importers.importer import (
     NO_NAMESPACE,
     Access,
@@ -41,6 +40,8 @@ from factbook.importers.snapshot import (
     ReadingProblem,
     Snapshot,
     SnapshotPart,
+    make_unique_names,
+    remember_names,
 )
 from factbook.outbound.cache import Memory
 from factbook.outbound.client import ANONYMOUS, HttpClient

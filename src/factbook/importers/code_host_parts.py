@@ -16,21 +16,24 @@ from factbook.catalog.people_trust import PEOPLE_FILES
 from factbook.catalog.ref import DEFAULT_NAMESPACE
 from factbook.importers import catalog_files, code_hosts
 from factbook.importers.catalog_files import FileLocation, RepositoryReading, RootFile
-from factbook.importers.code_host_files import HEAD, HostedFiles, OtherRepository
 from factbook.importers.code_hosts import (
+    HEAD,
     CodeHostImportOptions,
+    HostedFiles,
     HostedRepository,
+    OtherRepository,
     OwnerOf,
     Place,
     RootContent,
 )
-from factbook.importers.conventions import assign_lasting_names, get_kept_names
 from factbook.importers.snapshot import (
     GENERATED,
     NAMESPACES,
     ImportedItem,
     ReadingProblem,
     SnapshotPart,
+    assign_lasting_names,
+    get_kept_names,
 )
 from factbook.integrations.integration import get_stored_entry, store_entry
 from factbook.outbound.cache import Memory

@@ -13,9 +13,7 @@ from msgspec import Meta
 from factbook import text_files
 from factbook.clock import DAY, MINUTE
 from factbook.importers import code_host_parts
-from factbook.importers.catalog_documents import LARGEST_FILE
-from factbook.importers.catalog_files import FileLocation
-from factbook.importers.code_host_files import HEAD, FileAddresses, HostedFiles
+from factbook.importers.catalog_files import LARGEST_FILE, FileLocation
 from factbook.importers.code_host_parts import (
     Memberships,
     RepositoryPart,
@@ -27,10 +25,13 @@ from factbook.importers.code_host_parts import (
 from factbook.importers.code_hosts import (
     API_VERSION,
     EVERYTHING,
+    HEAD,
     VIEW_URL,
     CodeHostImportOptions,
     Content,
     Entity,
+    FileAddresses,
+    HostedFiles,
     HostedRepository,
     KnownOwners,
     Ownership,
@@ -44,9 +45,8 @@ from factbook.importers.code_hosts import (
     make_reader,
     repeat_until_agreed,
 )
-from factbook.importers.conventions import is_person_account, select_people
 from factbook.importers.importer import ImporterKind, Show
-from factbook.importers.snapshot import Snapshot, SnapshotPart
+from factbook.importers.snapshot import Snapshot, SnapshotPart, is_person_account, select_people
 from factbook.integrations.code_host import Slug, convert_to_milliseconds
 from factbook.integrations.gitea import list_gitea_paths
 from factbook.integrations.gitea.api import PAGE, GiteaApi, GiteaRepository, GiteaTreePage, Moment

@@ -18,7 +18,6 @@ from factbook.catalog import ref
 from factbook.catalog.ref import DEFAULT_NAMESPACE
 from factbook.catalog.validation import valid_namespace, valid_subdomain
 from factbook.errors import InputError
-from factbook.importers.conventions import assign_lasting_names, keep_names, make_entity_name
 from factbook.importers.importer import (
     NO_NAMESPACE,
     Access,
@@ -34,6 +33,9 @@ from factbook.importers.snapshot import (
     ReadingProblem,
     Snapshot,
     SnapshotPart,
+    assign_lasting_names,
+    keep_names,
+    make_entity_name,
 )
 from factbook.integrations.integration import SOURCE_LOCATION
 from factbook.outbound.cache import Memory

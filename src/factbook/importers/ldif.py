@@ -24,7 +24,6 @@ from factbook import text_files
 from factbook.catalog.ref import DEFAULT_NAMESPACE
 from factbook.catalog.validation import valid_namespace
 from factbook.clock import DAY, SECOND
-from factbook.importers.conventions import assign_lasting_names, make_entity_name, select_people
 from factbook.importers.importer import (
     NO_NAMESPACE,
     ImporterKind,
@@ -32,7 +31,15 @@ from factbook.importers.importer import (
     ReadingContext,
     Show,
 )
-from factbook.importers.snapshot import ImportedItem, ReadingProblem, Snapshot, SnapshotPart
+from factbook.importers.snapshot import (
+    ImportedItem,
+    ReadingProblem,
+    Snapshot,
+    SnapshotPart,
+    assign_lasting_names,
+    make_entity_name,
+    select_people,
+)
 from factbook.outbound.cache import Memory
 from factbook.settings.option_tables import about
 

@@ -26,9 +26,7 @@ from factbook.events.store import Newest, fetch_newest_event
 from factbook.facts import store as fact_store
 from factbook.facts.datasource import DataSource
 from factbook.facts.freshness import SOURCE_STATES, next_run_time, run_interval, source_condition
-from factbook.importers import management
-from factbook.importers.management import ImporterStatus
-from factbook.importers.registry import ImporterRegistry
+from factbook.importers.registry import ImporterRegistry, ImporterStatus, list_importer_statuses
 from factbook.observability.metrics import Durations, Load, Metrics
 from factbook.scheduling import housekeeping, run_queue, runs
 from factbook.scheduling.housekeeping import PartRecord, RetentionClock
@@ -396,7 +394,7 @@ async def render_scrape(
         pushed = await fact_store.find_last_written(database, registered.pushed)
         kept = await collect_stored_metrics(database, now)
         if imported := (await importers.current()).values():
-            found = await management.list_importer_statuses(database, imported, now)
+            found = await list_importer_statuses(database, imported, now)
             kept += collect_importer_metrics(found)
     further = [
         *collect_load_metrics(metrics.load, database),

@@ -9,10 +9,10 @@ from factbook.backend import Backend
 from factbook.catalog.sets import PushRules
 from factbook.clock import Clock, now
 from factbook.errors import ConfigurationError, NotFoundError
-from factbook.importers import management, records, registry, runner, writer
+from factbook.importers import records, registry, runner, writer
 from factbook.importers.importer import Importer, Show
-from factbook.importers.management import ImporterDetail
 from factbook.importers.records import ImportPartRecord
+from factbook.importers.registry import ImporterDetail
 from factbook.importers.runner import ImportReport, audit_written_set, make_outcome
 from factbook.importers.snapshot import PREFIX, name_set
 from factbook.importers.writer import ImportTarget, make_import_actor
@@ -141,7 +141,7 @@ async def import_parts(backend: Backend) -> list[ImportPartRecord]:
 async def importer_detail(backend: Backend, id_: str, clock: Clock = now) -> ImporterDetail:
     """All that is known of the importer with this id; raises NotFoundError if nothing is."""
     async with backend.opened() as database:
-        return await management.get_importer_detail(
+        return await registry.get_importer_detail(
             database, backend.importer_registry(database), id_, clock()
         )
 

@@ -29,10 +29,9 @@ from factbook.errors import (
     PreconditionFailedError,
 )
 from factbook.importers import records
-from factbook.importers.conventions import make_entity_name
 from factbook.importers.merge import ImportMarks
 from factbook.importers.records import ImportPartRecord
-from factbook.importers.snapshot import ImportedItem, ReadingProblem, name_set
+from factbook.importers.snapshot import ImportedItem, ReadingProblem, make_entity_name, name_set
 from factbook.scim import identity, patch, store
 from factbook.scim.patch import PatchOperation
 from factbook.scim.protocol import Resource, TypeName

@@ -18,7 +18,7 @@ from factbook.errors import ConflictError, FactbookError, InvalidItemsError, Not
 from factbook.http import audit
 from factbook.http.pipeline import REFUSED
 from factbook.http.requests import Reply
-from factbook.importers import importer_store, management, records, writer
+from factbook.importers import importer_store, records, writer
 from factbook.importers.importer import ImporterKind
 from factbook.importers.importer_store import (
     ACCOUNT,
@@ -28,7 +28,15 @@ from factbook.importers.importer_store import (
     StoredImporter,
 )
 from factbook.importers.records import ImportPartRecord
-from factbook.importers.registry import make_file_page_url
+from factbook.importers.registry import (
+    delete_importer,
+    get_importer_detail,
+    get_offered_kind,
+    list_importer_statuses,
+    list_offered_kinds,
+    make_file_page_url,
+    put_importer,
+)
 from factbook.importers.snapshot import ReadingProblem, name_set
 from factbook.importers.writer import ImportTarget
 from factbook.settings.option_tables import DEFAULT_INSTANCE
@@ -185,9 +193,9 @@ async def begin_importer(visit: PageContext) -> Reply:
     chosen = visit.query("kind")
     if not chosen:
         return visit.page(
-            "importer-new.html", kinds=management.list_offered_kinds(), path=PATH, list_path=LIST
+            "importer-new.html", kinds=list_offered_kinds(), path=PATH, list_path=LIST
         )
-    kind = management.get_offered_kind(chosen)
+    kind = get_offered_kind(chosen)
     there = _list_vendor_accounts(visit, kind.vendor)
     return _show_importer_form(
         visit, None, ImporterForm.new(kind, there[0] if there else OWN_CREDENTIAL)
@@ -196,7 +204,7 @@ async def begin_importer(visit: PageContext) -> Reply:
 
 async def create_importer(visit: PageContext) -> Reply:
     """Create an importer."""
-    form = ImporterForm.of(management.get_offered_kind(visit.sent.one("kind")), visit.sent)
+    form = ImporterForm.of(get_offered_kind(visit.sent.one("kind")), visit.sent)
     await visit.state.importers.latest()
     return await _save_importer(visit, None, form)
 
@@ -205,7 +213,7 @@ async def edit_importer(visit: PageContext) -> Reply:
     """Form of an importer."""
     found = await _get_editable_importer(visit)
     return _show_importer_form(
-        visit, found, ImporterForm.shown(management.get_offered_kind(found.kind), found)
+        visit, found, ImporterForm.shown(get_offered_kind(found.kind), found)
     )
 
 
@@ -215,7 +223,7 @@ async def change_importer(visit: PageContext) -> Reply:
     return await _save_importer(
         visit,
         found,
-        ImporterForm.of(management.get_offered_kind(found.kind), visit.sent, found.name),
+        ImporterForm.of(get_offered_kind(found.kind), visit.sent, found.name),
     )
 
 
@@ -224,7 +232,7 @@ async def delete_shown_importer(visit: PageContext) -> Reply:
     registry, id_ = visit.state.importers, visit.request.parameter("importer")
     await registry.latest()
     write = visit.writing(audit.make_importer_entry(deleted=True))
-    await management.delete_importer(registry, id_, actor=visit.person.ref, write=write)
+    await delete_importer(registry, id_, actor=visit.person.ref, write=write)
     return visit.redirect(LIST, f"The importer {id_} was deleted. Its entities stay.")
 
 
@@ -235,7 +243,7 @@ async def _save_importer(
     if lacking := form.lacking(found.options.secrets if found else ()):
         return _show_importer_form(visit, found, form, HTTPStatus.BAD_REQUEST, lacking)
     try:
-        stored = await management.put_importer(
+        stored = await put_importer(
             state.importers,
             replace(form.wanted(), is_new=found is None),
             state.token_key,
@@ -327,9 +335,7 @@ async def show_importers(visit: PageContext) -> Reply:
     importers = await state.importers.current()
     return visit.page(
         "imports.html",
-        importers=await management.list_importer_statuses(
-            state.database, importers.values(), visit.now
-        ),
+        importers=await list_importer_statuses(state.database, importers.values(), visit.now),
         parts_read=await records.list_part_records(state.database),
         unusable=sorted(state.importers.problems.items()),
         can_run=visit.may(SET_WRITE),
@@ -349,7 +355,7 @@ async def show_importer(visit: PageContext) -> Reply:
     """Page of an importer: its runs, and all that is known of its parts."""
     state = visit.state
     id_ = visit.request.parameter("importer")
-    found = await management.get_importer_detail(state.database, state.importers, id_, visit.now)
+    found = await get_importer_detail(state.database, state.importers, id_, visit.now)
     stored = found.stored
     return visit.page(
         "importer.html",

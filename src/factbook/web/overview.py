@@ -21,8 +21,8 @@ from factbook.checks.scorecard_figures import ScorecardInEffect, TrendPoint
 from factbook.clock import DAY, HOUR
 from factbook.facts import freshness
 from factbook.http.requests import Reply
-from factbook.importers import management
-from factbook.importers.management import ImporterStatus
+from factbook.importers import registry
+from factbook.importers.registry import ImporterStatus
 from factbook.storage import Database
 from factbook.web import (
     data_sources,
@@ -338,7 +338,7 @@ async def list_source_standings(visit: PageContext) -> SourceStandings:
     importers: list[ImporterStatus] = []
     if visit.may(CATALOG_READ):
         known = await visit.state.importers.current()
-        importers = await management.list_importer_statuses(
+        importers = await registry.list_importer_statuses(
             visit.state.database, known.values(), visit.now
         )
         found += [

@@ -12,8 +12,7 @@ from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 import msgspec
 
 from factbook.importers.catalog_files import FileLocation
-from factbook.importers.code_host_files import HEAD
-from factbook.importers.code_hosts import Content, HostedRepository
+from factbook.importers.code_hosts import HEAD, Content, HostedRepository
 from factbook.integrations.code_host import ConnectionPosition, GraphqlStruct
 from factbook.integrations.github import list_github_paths
 from factbook.integrations.github.api import (

@@ -14,10 +14,15 @@ import msgspec
 from msgspec import Meta
 
 from factbook.clock import iso
-from factbook.importers.catalog_documents import LARGEST_FILE
-from factbook.importers.catalog_files import FileLocation
-from factbook.importers.code_host_files import HEAD
-from factbook.importers.code_hosts import Content, HostedRepository, RootContent, Row, RowListing
+from factbook.importers.catalog_files import LARGEST_FILE, FileLocation
+from factbook.importers.code_hosts import (
+    HEAD,
+    Content,
+    HostedRepository,
+    RootContent,
+    Row,
+    RowListing,
+)
 from factbook.integrations.code_host import GraphqlStruct
 from factbook.integrations.gitlab import list_gitlab_paths
 from factbook.integrations.gitlab.api import (

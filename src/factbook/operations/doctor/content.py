@@ -25,9 +25,7 @@ from factbook.checks.rules.language import PATTERN_OPERATORS
 from factbook.clock import ago
 from factbook.datasources.stores import StoredSource, source_store
 from factbook.errors import ConfigurationError, FactbookError, InputError
-from factbook.importers import management
-from factbook.importers.management import ImporterStatus
-from factbook.importers.registry import ImporterRegistry
+from factbook.importers.registry import ImporterRegistry, ImporterStatus, list_importer_statuses
 from factbook.operations.doctor.findings import Finding, ok, problem, warning
 from factbook.scim import identity
 from factbook.settings import Settings
@@ -283,7 +281,7 @@ async def examine_importers(
     fine, known = 0, (await registry.current()).values()
     for id_, why in sorted(registry.problems.items()):
         yield problem(IMPORTERS, f"{id_} cannot be used: {why}", "Correct it on the page Imports.")
-    for one in await management.list_importer_statuses(database, known, now):
+    for one in await list_importer_statuses(database, known, now):
         found = list(_importer_findings(one, now))
         fine += not found
         for finding in found:
