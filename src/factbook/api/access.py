@@ -24,7 +24,7 @@ from factbook.errors import InputError
 from factbook.http import audit
 from factbook.http.context import HandlerContext, State
 from factbook.http.requests import JsonReply, Reply, Request, reply
-from factbook.schemas import patterns
+from factbook.schemas import common
 from factbook.schemas.common import Time, Uuid, WireAnswer
 from factbook.schemas.events import AuditLine, AuditPage
 
@@ -104,10 +104,10 @@ _NAMES = Meta(
 )
 
 
-_Set = Annotated[str, patterns.describe_text(patterns.REACHED_SET)]
-_Namespace = Annotated[str, patterns.describe_text(patterns.REACHED_NAMESPACE)]
-_Source = Annotated[str, patterns.describe_text(patterns.REACHED_SOURCE)]
-_Tool = Annotated[str, patterns.describe_text(patterns.REACHED_TOOL)]
+_Set = Annotated[str, common.describe_text(common.REACHED_SET)]
+_Namespace = Annotated[str, common.describe_text(common.REACHED_NAMESPACE)]
+_Source = Annotated[str, common.describe_text(common.REACHED_SOURCE)]
+_Tool = Annotated[str, common.describe_text(common.REACHED_TOOL)]
 
 
 class TokenNarrowing(WireAnswer, forbid_unknown_fields=True):
@@ -153,8 +153,8 @@ class NewToken(msgspec.Struct, forbid_unknown_fields=True):
 
     name: Annotated[
         str,
-        patterns.describe_text(
-            patterns.TOKEN_NAME,
+        common.describe_text(
+            common.TOKEN_NAME,
             "token-name",
             description="Spaces around it are cut off.",
             min_length=1,
@@ -165,8 +165,8 @@ class NewToken(msgspec.Struct, forbid_unknown_fields=True):
     permissions: list[_PermissionName] = []
     expires: Annotated[
         str,
-        patterns.describe_text(
-            patterns.LIFETIME,
+        common.describe_text(
+            common.LIFETIME,
             description="Days, hours or minutes, such as `90d`, `12h` or `30m`, or `never`.",
         ),
     ] = tokens.DEFAULT_LIFETIME

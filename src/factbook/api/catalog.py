@@ -44,7 +44,7 @@ from factbook.facts.store import request_refresh
 from factbook.http import audit
 from factbook.http.context import HandlerContext
 from factbook.http.requests import JsonReply, Reply, Request, decode, reply
-from factbook.schemas import patterns
+from factbook.schemas import common
 from factbook.schemas.catalog import (
     Ancestry,
     EntitiesByRefs,
@@ -369,7 +369,7 @@ class ByQuery(Struct, forbid_unknown_fields=True, rename="camel"):
     full_text_filter: FullTextFilter = FullTextFilter()
     fields: list[FieldPath] = []
     total_items: Literal["include", "exclude", "bounded"] = "include"
-    cursor: Annotated[str, patterns.describe_text(None, "query-cursor")] | UnsetType = UNSET
+    cursor: Annotated[str, common.describe_text(None, "query-cursor")] | UnsetType = UNSET
 
 
 class _QueryRequest(Struct):

@@ -19,7 +19,7 @@ from factbook.checks import state
 from factbook.checks.definitions import exemption_store
 from factbook.errors import NotFoundError
 from factbook.http.requests import Request
-from factbook.schemas import patterns
+from factbook.schemas import common
 
 MOST_CHECKS: Final = 500
 CHECK_IDS: Final = Texts(
@@ -39,7 +39,7 @@ RESULT_STATE: Final = Texts(
 ONE_ENTITY: Final = Text(
     name="entity",
     description="Only of this entity: `kind:[namespace/]name`.",
-    pattern=patterns.REFERENCE,
+    pattern=common.REFERENCE,
     format="entity-reference",
     example="component:default/payments",
 )
@@ -62,7 +62,7 @@ CHANGED_SINCE: Final = Moment(
 RESULT_CURSOR: Final = Text(
     name="cursor",
     description="The `nextCursor` of the page before.",
-    pattern=f"{patterns.SOURCE_ID}/[\\s\\S]{{0,640}}",
+    pattern=f"{common.SOURCE_ID}/[\\s\\S]{{0,640}}",
     wrong="has to be the nextCursor of a page",
 )
 HISTORY_CURSOR: Final = Text(
@@ -117,12 +117,12 @@ BADGE_TAG: Final = AnswerHeader(
 class DefinitionId(PathPart, frozen=True, kw_only=True):
     """The id of a check or scorecard."""
 
-    pattern: str | None = patterns.SOURCE_ID
+    pattern: str | None = common.SOURCE_ID
     noun: str
 
     def of(self, request: Request) -> str:
         text = request.parameter(self.name)
-        if not re.fullmatch(patterns.SOURCE_ID, text):
+        if not re.fullmatch(common.SOURCE_ID, text):
             raise NotFoundError(f'There is no {self.noun} "{text}".')
         return text
 
@@ -148,7 +148,7 @@ IF_MATCH: Final = Header(
     name="If-Match",
     description="The `ETag` to build on; `*` means any. Refuses with 412 when it was changed "
     "since.",
-    pattern=patterns.IF_MATCH,
+    pattern=common.IF_MATCH,
     wrong="has to be the ETag of an answer, or *",
 )
 PUBLISH: Final = Flag(name="publish", description="Publishes it in the same transaction.")

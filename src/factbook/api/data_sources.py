@@ -23,7 +23,7 @@ from factbook.http.context import SourceContext
 from factbook.http.requests import JsonReply, Reply, Request, decode, reply
 from factbook.scheduling import runs
 from factbook.scheduling.runs import RunRecord
-from factbook.schemas.sources import (
+from factbook.schemas.facts import (
     Answered,
     Connections,
     Definition,

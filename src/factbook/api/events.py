@@ -17,7 +17,7 @@ from factbook.events.store import (
 )
 from factbook.http.context import HandlerContext
 from factbook.http.requests import JsonReply, Request, reply
-from factbook.schemas import patterns
+from factbook.schemas import common
 from factbook.schemas.events import Event, Events
 
 _PAGE: Final = 100
@@ -47,7 +47,7 @@ SOURCE: Final = Text(
 ENTITY: Final = Text(
     name="entity",
     description="Only about this entity.",
-    pattern=patterns.REFERENCE,
+    pattern=common.REFERENCE,
     format="entity-reference",
     example="component:default/payments",
 )

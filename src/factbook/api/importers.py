@@ -39,8 +39,8 @@ from factbook.importers.registry import ImporterDetail, ImporterStatus, make_fil
 from factbook.importers.snapshot import name_set
 from factbook.importers.writer import ImportTarget
 from factbook.scheduling import lease
-from factbook.schemas import patterns
-from factbook.schemas.imports import (
+from factbook.schemas import common
+from factbook.schemas.catalog import (
     ImporterAnswer,
     ImporterMaker,
     ImportPart,
@@ -62,7 +62,7 @@ IF_MATCH: Final = Header(
     name="If-Match",
     description="The `ETag` of the part as it was looked at. Refuses with 412 when it was read "
     "again since.",
-    pattern=patterns.PART_TAG,
+    pattern=common.PART_TAG,
     wrong="has to be the ETag of the part",
 )
 _LEFT: Final = 'There is no importer "{}" any more. What it read is below /parts.'

@@ -13,7 +13,7 @@ from factbook import invisible
 from factbook.clock import milliseconds
 from factbook.errors import InputError, NotFoundError, meant, one_of
 from factbook.http.requests import Request
-from factbook.schemas import patterns
+from factbook.schemas import common
 
 Schema = dict[str, Any]
 _READING: Final = ("GET", "HEAD")
@@ -81,7 +81,7 @@ class Text(Parameter[str | None], frozen=True, kw_only=True):
 
     @property
     def schema(self) -> Schema:
-        schema = patterns.build_text_schema(self.pattern, self.format)
+        schema = common.build_text_schema(self.pattern, self.format)
         return schema if self.longest is None else {**schema, "maxLength": self.longest}
 
 
@@ -108,7 +108,7 @@ class Texts(Parameter[list[str]], frozen=True, kw_only=True):
 
     @property
     def schema(self) -> Schema:
-        schema: Schema = {"type": "array", "items": patterns.build_text_schema(self.pattern)}
+        schema: Schema = {"type": "array", "items": common.build_text_schema(self.pattern)}
         if self.most is not None:
             schema["maxItems"] = self.most
         if self.required:
@@ -195,7 +195,7 @@ class Moment(Parameter[int | None], frozen=True, kw_only=True):
 
     @property
     def schema(self) -> Schema:
-        return patterns.build_text_schema(None, "moment")
+        return common.build_text_schema(None, "moment")
 
 
 class Header(Text, frozen=True, kw_only=True):
@@ -224,19 +224,19 @@ class PathPart(Parameter[str], frozen=True, kw_only=True):
 
     @property
     def schema(self) -> Schema:
-        return {"minLength": 1, **patterns.build_text_schema(self.pattern, self.format)}
+        return {"minLength": 1, **common.build_text_schema(self.pattern, self.format)}
 
 
 class SetId(PathPart, frozen=True, kw_only=True):
     """A set's id."""
 
-    pattern: str | None = patterns.SET_ID
+    pattern: str | None = common.SET_ID
     format: str | None = "set-id"
     wrong: str = "A set id is 1 to 128 printable characters without a slash."
 
     def of(self, request: Request) -> str:
         text = request.parameter(self.name)
-        plain = "/" not in text or re.fullmatch(patterns.IMPORTED_SET, text)
+        plain = "/" not in text or re.fullmatch(common.IMPORTED_SET, text)
         if 0 < len(text) <= 128 and text.isprintable() and plain:
             return text
         raise InputError(self.wrong)
@@ -253,12 +253,12 @@ class SetId(PathPart, frozen=True, kw_only=True):
 class SourceId(PathPart, frozen=True, kw_only=True):
     """A data source's id."""
 
-    pattern: str | None = patterns.SOURCE_ID
+    pattern: str | None = common.SOURCE_ID
     format: str | None = "data-source-id"
 
     def of(self, request: Request) -> str:
         text = request.parameter(self.name)
-        if not re.fullmatch(patterns.SOURCE_ID, text):
+        if not re.fullmatch(common.SOURCE_ID, text):
             raise NotFoundError(f'There is no data source "{text}".')
         return text
 
@@ -301,14 +301,14 @@ LIMIT: Final = Integer(
 FIELDS: Final = Texts(
     name="fields",
     description="Dotted paths, separated by commas. Only these parts are returned.",
-    pattern=patterns.FIELDS,
+    pattern=common.FIELDS,
     example=["metadata.name", "spec.owner"],
 )
 FILTER: Final = Texts(
     name="filter",
     description="Conditions `key=value` or `key`, separated by commas, that all have to hold. "
     "Given more than once, one of them has to hold.",
-    pattern=patterns.FILTER,
+    pattern=common.FILTER,
     example=["kind=component,spec.type=service"],
 )
 
@@ -412,7 +412,7 @@ IF_MATCH: Final = Header(
     name="If-Match",
     description='The revision to build on, such as `"3"`; `*` means any. Refuses with 412 when the '
     "set is at another one.",
-    pattern=patterns.IF_MATCH,
+    pattern=common.IF_MATCH,
     wrong='has to be a revision between quotes, such as "3", or *',
 )
 
@@ -438,7 +438,7 @@ FACTS_LIMIT: Final = Integer(
 ENTITY: Final = Text(
     name="entity",
     description="The facts of this entity alone: `kind:[namespace/]name`.",
-    pattern=patterns.REFERENCE,
+    pattern=common.REFERENCE,
     format="entity-reference",
     example="component:default/payments",
 )
@@ -456,7 +456,7 @@ ENTITY_WANTED: Final = Text(
     name="entity",
     description="The entity: `kind:[namespace/]name`.",
     required=True,
-    pattern=patterns.REFERENCE,
+    pattern=common.REFERENCE,
     format="entity-reference",
     example="component:default/payments",
 )
@@ -473,7 +473,7 @@ HISTORY_END: Final = Moment(
 HISTORY_CURSOR: Final = Text(
     name="cursor",
     description="The `nextCursor` of the page before.",
-    pattern=patterns.HISTORY_CURSOR,
+    pattern=common.HISTORY_CURSOR,
     wrong="has to be the nextCursor of a page",
 )
 
@@ -484,7 +484,7 @@ CONNECTION: Final = PathPart(
     name="name",
     description="The connection's name.",
     example="ci",
-    pattern=patterns.CONNECTION,
+    pattern=common.CONNECTION,
     format="connection-name",
 )
 SET_ID: Final = SetId(name="set_id", description="The set's id.", example="payments")
@@ -502,7 +502,7 @@ PATH: Final[dict[str, Parameter[Any]]] = {
             name="ref",
             example="component:default/payments",
             description="An entity reference, percent-encoded or plain.",
-            pattern=patterns.REFERENCE,
+            pattern=common.REFERENCE,
             format="entity-reference",
         ),
         PathPart(name="id", description="The id of what is meant."),

@@ -75,8 +75,8 @@ from factbook.schemas import checks as check_schemas
 from factbook.schemas import events
 from factbook.schemas import facts as fact_schemas
 from factbook.schemas import results as result_schemas
-from factbook.schemas import sources as source_schemas
 from factbook.schemas.common import Wire
+from factbook.schemas.facts import NewConnection, NewDataSource, NewRun, NewTrial, Publish
 
 _READ_SOURCES = (SOURCE_READ,)
 _WRITE_SOURCES = (SOURCE_WRITE,)
@@ -99,7 +99,7 @@ TECH_INSIGHTS_ROUTES: Sequence[Route] = (
         _SOURCES,
         data_sources.post_data_source,
         _WRITE_SOURCES,
-        body=source_schemas.NewDataSource,
+        body=NewDataSource,
         status=201,
         refusals=_CONFLICT,
         owned=True,
@@ -119,7 +119,7 @@ TECH_INSIGHTS_ROUTES: Sequence[Route] = (
         data_sources.put_data_source,
         _WRITE_SOURCES,
         (SOURCE_ID,),
-        body=source_schemas.NewDataSource,
+        body=NewDataSource,
         refusals=_CONFLICT,
         owned=True,
         reading=_READ_SOURCES,
@@ -141,7 +141,7 @@ TECH_INSIGHTS_ROUTES: Sequence[Route] = (
         data_sources.publish_data_source,
         _WRITE_SOURCES,
         (SOURCE_ID,),
-        body=source_schemas.Publish,
+        body=Publish,
         needs_body=False,
         refusals=_CONFLICT,
         owned=True,
@@ -154,7 +154,7 @@ TECH_INSIGHTS_ROUTES: Sequence[Route] = (
         # It shows what an entity holds, and makes the service call others.
         (CATALOG_READ, SOURCE_WRITE),
         (SOURCE_ID,),
-        body=source_schemas.NewTrial,
+        body=NewTrial,
         refusals=_CONFLICT,
         owned=True,
         reading=_READ_SOURCES,
@@ -165,7 +165,7 @@ TECH_INSIGHTS_ROUTES: Sequence[Route] = (
         data_sources.run_data_source,
         (SOURCE_RUN,),
         (SOURCE_ID,),
-        body=source_schemas.NewRun,
+        body=NewRun,
         needs_body=False,
         status=202,
         refusals=_CONFLICT,
@@ -212,7 +212,7 @@ TECH_INSIGHTS_ROUTES: Sequence[Route] = (
         data_sources.put_connection,
         _WRITE_SOURCES,
         (CONNECTION,),
-        body=source_schemas.NewConnection,
+        body=NewConnection,
         refusals=_CONFLICT,
         reading=_READ_SOURCES,
     ),

@@ -20,7 +20,7 @@ from factbook import invisible
 from factbook.auth.permissions import add_included
 from factbook.clock import DAY, HOUR, MINUTE
 from factbook.errors import ConflictError, InputError, NotAllowedError, NotFoundError
-from factbook.schemas import patterns
+from factbook.schemas import common
 from factbook.storage import Database, Row, Transaction
 
 SETS: Final = "sets"
@@ -33,9 +33,9 @@ MOST_PATTERNS: Final = 50
 _LONGEST_PATTERN: Final = 128
 # What each can be at all; of sets, whatever is seen.
 _FORMS: Final[Mapping[str, re.Pattern[str]]] = {
-    NAMESPACES: re.compile(patterns.REACHED_NAMESPACE),
-    SOURCES: re.compile(patterns.REACHED_SOURCE),
-    TOOLS: re.compile(patterns.REACHED_TOOL),
+    NAMESPACES: re.compile(common.REACHED_NAMESPACE),
+    SOURCES: re.compile(common.REACHED_SOURCE),
+    TOOLS: re.compile(common.REACHED_TOOL),
 }
 _narrowing_decoder = msgspec.json.Decoder(dict[str, list[str]])
 

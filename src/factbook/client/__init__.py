@@ -48,6 +48,8 @@ from factbook.schemas.catalog import EntityPage as QueryPage
 from factbook.schemas.events import Event, TriedWebhook, Undelivered
 from factbook.schemas.events import Events as EventPage
 from factbook.schemas.events import ShownDigest as Digest
+from factbook.schemas.facts import Answered as TriedAnswer
+from factbook.schemas.facts import Definition as SourceDefinition
 from factbook.schemas.facts import (
     EntityFacts,
     FactDistribution,
@@ -59,12 +61,10 @@ from factbook.schemas.facts import (
 from factbook.schemas.facts import History as HistoryPage
 from factbook.schemas.facts import ItemProblem as Problem
 from factbook.schemas.facts import LatestFacts as FactsPage
-from factbook.schemas.sources import Answered as TriedAnswer
-from factbook.schemas.sources import Definition as SourceDefinition
-from factbook.schemas.sources import OneSource as DataSource
-from factbook.schemas.sources import PublishedVersion as Version
-from factbook.schemas.sources import Run as SourceRun
-from factbook.schemas.sources import ShownFact as FactType
+from factbook.schemas.facts import OneSource as DataSource
+from factbook.schemas.facts import PublishedVersion as Version
+from factbook.schemas.facts import Run as SourceRun
+from factbook.schemas.facts import ShownFact as FactType
 
 # Names of the modules that `calls` and `answers` were made of, for programs that import them.
 catalog_calls = digest_calls = event_calls = source_calls = tool_calls = calls

@@ -9,7 +9,7 @@ import msgspec
 from factbook.schemas.catalog import Changes, Difference, Notice
 from factbook.schemas.common import WireAnswer
 from factbook.schemas.events import Undelivered, Webhook
-from factbook.schemas.sources import Answered, OneSource
+from factbook.schemas.facts import Answered, OneSource
 
 Entity = dict[str, Any]
 

@@ -39,8 +39,16 @@ from factbook.schemas.catalog import (
 )
 from factbook.schemas.common import WireAnswer
 from factbook.schemas.events import Events, ShownDigest, ShownDigests, TriedWebhook
-from factbook.schemas.facts import FactDistribution, History, LatestFacts, PushedFacts, ValuePage
-from factbook.schemas.sources import OneSource, Run, Runs
+from factbook.schemas.facts import (
+    FactDistribution,
+    History,
+    LatestFacts,
+    OneSource,
+    PushedFacts,
+    Run,
+    Runs,
+    ValuePage,
+)
 
 T = TypeVar("T")
 Parameters = list[tuple[str, str]]

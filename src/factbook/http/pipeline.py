@@ -31,8 +31,13 @@ from factbook.http.admission import RateLimit
 from factbook.http.context import State
 from factbook.http.requests import ClientGoneError, Reply, Request, get_client_address, reply
 from factbook.observability.metrics import Metrics
-from factbook.schemas.common import ErrorAnswer, ErrorDetails, ErrorRequest, ErrorStatus
-from factbook.schemas.patterns import IMPORTED_SET
+from factbook.schemas.common import (
+    IMPORTED_SET,
+    ErrorAnswer,
+    ErrorDetails,
+    ErrorRequest,
+    ErrorStatus,
+)
 from factbook.storage import Database
 from factbook.telemetry.logs import redact_text
 

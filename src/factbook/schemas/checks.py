@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType, field
 
-from factbook.schemas import patterns
+from factbook.schemas import common
 from factbook.schemas.common import (
     AnyRef,
     Count,
@@ -19,8 +19,8 @@ from factbook.schemas.common import (
 
 CheckId = Annotated[
     str,
-    patterns.describe_text(
-        patterns.SOURCE_ID, "check-id", description="Its id.", examples=["has-owner"]
+    common.describe_text(
+        common.SOURCE_ID, "check-id", description="Its id.", examples=["has-owner"]
     ),
 ]
 _OptionalText = str | UnsetType | None
@@ -140,8 +140,8 @@ class OneDefinitionVersion(WireAnswer):
 
 ScorecardId = Annotated[
     str,
-    patterns.describe_text(
-        patterns.SOURCE_ID, "scorecard-id", description="Its id.", examples=["readiness"]
+    common.describe_text(
+        common.SOURCE_ID, "scorecard-id", description="Its id.", examples=["readiness"]
     ),
 ]
 _Listed = Annotated[list[Any], describe_as({"type": "array"})]

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
-from factbook.schemas import patterns
+from factbook.schemas import common
 from factbook.schemas.common import Count, Time, Wire, WireAnswer, describe_known
 
 LONGEST_URL = 2_000
@@ -128,8 +128,8 @@ CadenceUnit = Literal["weekly", "daily"]
 Weekday = Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
 _Owner = Annotated[
     str,
-    patterns.describe_text(
-        patterns.REFERENCE,
+    common.describe_text(
+        common.REFERENCE,
         "entity-reference",
         description="A group, with those below it. Without one it is about the whole catalog.",
         examples=["group:default/payments"],

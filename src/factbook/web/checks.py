@@ -59,7 +59,7 @@ from factbook.http.csv_lines import (
     render_plain_cell,
 )
 from factbook.http.requests import Reply
-from factbook.schemas import patterns
+from factbook.schemas import common
 from factbook.web import formats, shares
 from factbook.web.charts import Point, draw_line_chart
 from factbook.web.formats import quote_segment
@@ -93,7 +93,7 @@ _LARGEST_PAGE: Final = 10_000
 def get_definition_id(visit: PageContext, noun: str) -> str:
     """The id in the address; raises NotFoundError for what no check or scorecard is called."""
     text = visit.request.parameter("id")
-    if not re.fullmatch(patterns.SOURCE_ID, text):
+    if not re.fullmatch(common.SOURCE_ID, text):
         raise NotFoundError(f"There is no {noun} of this name.")
     return text
 
