@@ -10,7 +10,7 @@ import structlog
 
 from factbook import clock, process, shutdown
 from factbook.api import routes
-from factbook.api.mcp.endpoint import build_server_finder
+from factbook.api.mcp import build_server_finder
 from factbook.asgi import ASGIApp, Receive, Scope, Send
 from factbook.auth import group_roles
 from factbook.auth.encryption import find_token_key

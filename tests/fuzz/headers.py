@@ -5,9 +5,8 @@ from typing import Any
 
 import httpx2
 
-from factbook.api import catalog, parameters
+from factbook.api import catalog, mcp, parameters
 from factbook.api.catalog import AfterCursor, QueryCursor
-from factbook.api.mcp import protocol
 from factbook.api.parameters import Parameter
 from factbook.auth.oidc import identity
 from factbook.http.admission import Hosts
@@ -153,26 +152,26 @@ def of_forms(data: bytes) -> None:
 def of_messages(data: bytes) -> None:
     """A message of JSON-RPC is read, or refused in its own form."""
     try:
-        found = protocol.parse_message(data)
-    except protocol.RpcError as error:
+        found = mcp.parse_message(data)
+    except mcp.RpcError as error:
         check_told(error)
         return
     assert found.jsonrpc == "2.0"
     if isinstance(found.id, int | str):
-        shown = protocol.parse_message(protocol.wrap_result(found.id, '{},"method":"x"').encode())
+        shown = mcp.parse_message(mcp.wrap_result(found.id, '{},"method":"x"').encode())
         assert shown.id == found.id
 
 
 def of_batches(data: bytes) -> None:
     """A batch is a few messages, or refused in its own form."""
     try:
-        found = protocol.parse_batch(data)
-    except protocol.RpcError as error:
+        found = mcp.parse_batch(data)
+    except mcp.RpcError as error:
         check_told(error)
         return
     assert 0 < len(found) <= 20
     for message in found:
-        assert protocol.build_batch_refusal(message, "x").status in {200, 400}
+        assert mcp.build_batch_refusal(message, "x").status in {200, 400}
 
 
 TARGETS = (
@@ -183,6 +182,6 @@ TARGETS = (
     Target("cursors", of_cursors, ("api.catalog.decode_cursor",), share=40),
     Target("query", of_queries, (), share=20),
     Target("form", of_forms, ("web.pages.read_sent_form",), share=10),
-    Target("jsonrpc", of_messages, ("api.mcp.protocol.parse_message",), share=60),
-    Target("batches", of_batches, ("api.mcp.protocol.parse_batch",), share=60),
+    Target("jsonrpc", of_messages, ("api.mcp.parse_message",), share=60),
+    Target("batches", of_batches, ("api.mcp.parse_batch",), share=60),
 )  # fmt: skip

@@ -5,12 +5,11 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
-from factbook.api import access, oauth, openapi
+from factbook.api import access, mcp, oauth, openapi
 from factbook.api.catalog_routes import CATALOG_ROUTES, PUSH_ROUTES
 from factbook.api.community import COMMUNITY_ROUTES
 from factbook.api.endpoint import NOTHING_STORED, Endpoint, Route
 from factbook.api.importers import IMPORTER_ROUTES
-from factbook.api.mcp import endpoint
 from factbook.api.oauth import OAUTH_ROUTES
 from factbook.api.scim import SCIM_ROUTES
 from factbook.api.tech_insights import (
@@ -72,7 +71,7 @@ _TOKENS = (TOKEN_MANAGE,)
 _OF_TOOLS = Route(
     "POST",
     "",
-    endpoint.post_any_message,
+    mcp.post_any_message,
     (),
     None,
     described=False,
@@ -81,7 +80,7 @@ _OF_TOOLS = Route(
 )
 # Where a setting asks for it: writes by tools.
 WRITING: Sequence[Route] = (
-    _OF_TOOLS._replace(path=WRITING_TOOLS, handler=endpoint.post_managing_message, judged=True),
+    _OF_TOOLS._replace(path=WRITING_TOOLS, handler=mcp.post_managing_message, judged=True),
 )
 
 
@@ -134,7 +133,7 @@ ROUTES: Sequence[Route] = (
     Route(
         "POST",
         TOOL_CALLS,
-        endpoint.post_facts_message,
+        mcp.post_facts_message,
         _TOOLS,
         None,
         described=False,
@@ -142,10 +141,10 @@ ROUTES: Sequence[Route] = (
         reach=TOOLS_REACH,
     ),
     # Each tool names its permissions.
-    _OF_TOOLS._replace(path=CHECK_TOOLS, handler=endpoint.post_checks_message),
+    _OF_TOOLS._replace(path=CHECK_TOOLS, handler=mcp.post_checks_message),
     _OF_TOOLS._replace(
         path=ALL_TOOLS,
-        handler=endpoint.post_any_message,
+        handler=mcp.post_any_message,
         errors=oauth.render_mcp_error,
         authenticate=oauth.authenticate_at_mcp,
     ),

@@ -3,16 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from factbook.api import (
-    check_parameters,
-    data_sources,
-    definitions,
-    digests,
-    exemptions,
-    facts,
-    previews,
-    results,
-)
+from factbook.api import check_parameters, data_sources, definitions, facts, results, webhooks
 from factbook.api.check_parameters import (
     CHECK_ID,
     ETAG,
@@ -301,25 +292,25 @@ _OF_CARD = (
 _MANAGE_DIGESTS = (CATALOG_READ, CHECK_READ, OPERATIONS_MANAGE)
 _DIGESTS = "/digests"
 _DIGEST = f"{_DIGESTS}/{{id}}"
-_DIGEST_PARAMETERS = (digests.DIGEST_ID,)
+_DIGEST_PARAMETERS = (webhooks.DIGEST_ID,)
 # Below /api/tech-insights/v1.
 DIGEST_ROUTES: Sequence[Route] = (
-    Route("GET", _DIGESTS, digests.get_digests, _MANAGE_DIGESTS),
+    Route("GET", _DIGESTS, webhooks.get_digests, _MANAGE_DIGESTS),
     Route(
         "POST",
         _DIGESTS,
-        digests.post_digest,
+        webhooks.post_digest,
         _MANAGE_DIGESTS,
         body=events.NewDigest,
         status=201,
         refusals=(ConflictError,),
         reading=NOTHING_STORED,
     ),
-    Route("GET", _DIGEST, digests.get_digest, _MANAGE_DIGESTS, _DIGEST_PARAMETERS),
+    Route("GET", _DIGEST, webhooks.get_digest, _MANAGE_DIGESTS, _DIGEST_PARAMETERS),
     Route(
         "PUT",
         _DIGEST,
-        digests.put_digest,
+        webhooks.put_digest,
         _MANAGE_DIGESTS,
         _DIGEST_PARAMETERS,
         body=events.ChangedDigest,
@@ -328,7 +319,7 @@ DIGEST_ROUTES: Sequence[Route] = (
     Route(
         "DELETE",
         _DIGEST,
-        digests.delete_digest,
+        webhooks.delete_digest,
         _MANAGE_DIGESTS,
         _DIGEST_PARAMETERS,
         status=204,
@@ -337,7 +328,7 @@ DIGEST_ROUTES: Sequence[Route] = (
     Route(
         "POST",
         f"{_DIGEST}/test",
-        digests.send_digest_test,
+        webhooks.send_digest_test,
         _MANAGE_DIGESTS,
         _DIGEST_PARAMETERS,
         refusals=(ConflictError,),
@@ -398,7 +389,7 @@ RESULT_ROUTES: Sequence[Route] = (
     Route(
         "POST",
         f"{_RESULTS}/preview",
-        previews.post_entity_preview,
+        results.post_entity_preview,
         # Messages tell facts, and who may read these may read checks.
         (CATALOG_READ, SOURCE_READ),
         body=result_schemas.NewEntityPreview,
@@ -477,7 +468,7 @@ CHECK_ROUTES: Sequence[Route] = (
     Route(
         "POST",
         f"{_CHECKS}/preview",
-        previews.post_check_preview,
+        results.post_check_preview,
         # Rules can ask for every fact of every entity.
         (CATALOG_READ, SOURCE_READ),
         body=result_schemas.NewPreview,
@@ -527,7 +518,7 @@ CHECK_ROUTES: Sequence[Route] = (
     Route(
         "GET",
         _EXEMPTIONS,
-        exemptions.get_exemptions,
+        definitions.get_exemptions,
         _READ_CHECKS,
         (
             EXEMPTION_STATE,
@@ -541,7 +532,7 @@ CHECK_ROUTES: Sequence[Route] = (
     Route(
         "POST",
         _EXEMPTIONS,
-        exemptions.post_exemption,
+        definitions.post_exemption,
         _READ_CHECKS,
         body=check_schemas.NewExemption,
         status=201,
@@ -549,7 +540,7 @@ CHECK_ROUTES: Sequence[Route] = (
         reading=_READ_CHECKS,
         judged=True,
     ),
-    Route("GET", f"{_EXEMPTIONS}/{{id}}", exemptions.get_exemption, _READ_CHECKS, (EXEMPTION_ID,)),
+    Route("GET", f"{_EXEMPTIONS}/{{id}}", definitions.get_exemption, _READ_CHECKS, (EXEMPTION_ID,)),
     *(
         Route(
             "POST",
@@ -565,9 +556,9 @@ CHECK_ROUTES: Sequence[Route] = (
             judged=True,
         )
         for decision, handler in (
-            ("approve", exemptions.approve_exemption),
-            ("deny", exemptions.deny_exemption),
-            ("revoke", exemptions.revoke_exemption),
+            ("approve", definitions.approve_exemption),
+            ("deny", definitions.deny_exemption),
+            ("revoke", definitions.revoke_exemption),
         )
     ),
 )

@@ -1,1 +1,0 @@
-"""The endpoint of the Model Context Protocol."""
