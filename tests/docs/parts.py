@@ -14,9 +14,13 @@ from typing import Any
 from typer.main import get_command
 
 from factbook import errors
-from factbook.api.catalog_routes import CATALOG_ROUTES, PUSH_ROUTES
+from factbook.api.catalog_routes import CATALOG_ROUTES
+from factbook.api.data_sources import SOURCE_ROUTES
+from factbook.api.definitions import CHECK_ROUTES
 from factbook.api.endpoint import Route
-from factbook.api.tech_insights import CHECK_ROUTES, RESULT_ROUTES, TECH_INSIGHTS_ROUTES
+from factbook.api.facts import FACT_ROUTES
+from factbook.api.push import PUSH_ROUTES
+from factbook.api.results import RESULT_ROUTES
 from factbook.auth import permissions as known_roles
 from factbook.auth.group_roles import GroupRoleOptions
 from factbook.auth.oauth.clients import OAuthOptions
@@ -301,7 +305,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "parameters:catalog": partial(parameters, CATALOG_ROUTES),
     "parameters:push": partial(parameters, PUSH_ROUTES),
     "parameters:checks": partial(parameters, (*CHECK_ROUTES, *RESULT_ROUTES)),
-    "parameters:tech-insights": partial(parameters, TECH_INSIGHTS_ROUTES),
+    "parameters:tech-insights": partial(parameters, (*SOURCE_ROUTES, *FACT_ROUTES)),
     **{
         f"arguments:{tool.name}": partial(arguments, tool)
         for tool in (*TOOLS, *toolsets.READING_CHECK_TOOLS, *toolsets.WRITING_CHECK_TOOLS)

@@ -146,12 +146,6 @@ SYSTEM: Final[dict[str, tuple[str, ...]]] = {
     "src/factbook/api/results.py": (*_REST, *_CHECKS, *_ACCESS),
     "src/factbook/api/push.py": (*_REST, *_ACCESS, *_HISTORIES, "tests/system/test_crash.py"),
     "src/factbook/api/scim.py": (*_ACCESS, "tests/contracts/test_scim.py"),
-    "src/factbook/api/tech_insights.py": (
-        *_REST,
-        *_CHECKS,
-        *_ACCESS,
-        "tests/contracts/test_tech_insights_client.py",
-    ),
     "src/factbook/audit/": _ACCESS,
     "src/factbook/auth/": (*_ACCESS, *_SIGN_IN, "tests/contracts/test_scim.py"),
     "src/factbook/catalog/": (*_CATALOG, *_HISTORIES, "tests/browser/test_journey.py"),

@@ -1,37 +1,28 @@
-"""Routes of the catalog, those that clients of other catalogs expect, and routes of pushes."""
+"""Routes of the catalog, those that clients of other catalogs expect."""
 
 from collections.abc import Sequence
 
-from factbook.api import catalog, entity_validation, push
+from factbook.api import catalog, entity_validation
 from factbook.api.endpoint import NOTHING_STORED, Route
 from factbook.api.parameters import (
     AFTER,
-    CHECKS,
-    CURSOR,
     CURSOR_TEXT,
-    DRY_RUN,
-    ETAG,
     FACET,
     FIELDS,
     FILTER,
-    IF_MATCH,
     LIMIT,
     LINK,
-    MAX_REMOVALS,
     OFFSET,
-    ON_CONFLICT,
     ORDER,
     ORDER_FIELD,
     QUERY_LIMIT,
-    SET,
     TEXT_FIELDS,
     TEXT_TERM,
     TOTAL_ITEMS,
 )
 from factbook.auth.permissions import CATALOG_READ, SET_WRITE, SOURCE_RUN
 from factbook.auth.tokens import SET_REACH
-from factbook.errors import ConflictError, NotFoundError, PreconditionFailedError
-from factbook.schemas import catalog as catalog_schemas
+from factbook.errors import NotFoundError
 
 _READ = (CATALOG_READ,)
 _WRITE = (SET_WRITE,)
@@ -140,106 +131,4 @@ CATALOG_ROUTES: Sequence[Route] = (
     _REFUSED._replace(method="PUT", path="/locations/{id}"),
     _REFUSED._replace(method="DELETE", path="/locations/{id}"),
     Route("POST", "/analyze-location", catalog.refuse_location, _READ, None, described=False),
-)
-_SET = "/sets/{set_id}"
-_REVISIONS = f"{_SET}/revisions"
-# Of whatever writes a set.
-_PUSH_REFUSALS = (ConflictError, PreconditionFailedError)
-
-
-# Below /api/catalog/<word>-entities, for the configured word and its aliases.
-PUSH_ROUTES: Sequence[Route] = (
-    Route("GET", "/sets", push.get_sets, _READ, reach=SET_REACH),
-    Route(
-        "PUT",
-        _SET,
-        push.put_set,
-        _WRITE,
-        (DRY_RUN, CHECKS, ON_CONFLICT, MAX_REMOVALS, IF_MATCH),
-        body=catalog_schemas.NewSet,
-        headers=(ETAG,),
-        refusals=_PUSH_REFUSALS,
-        reading=_READ,
-        reach=SET_REACH,
-        owned=True,
-    ),
-    Route("GET", _SET, push.get_set, _READ, (LIMIT, CURSOR), headers=(ETAG,), reach=SET_REACH),
-    Route(
-        "POST",
-        _SET,
-        push.post_set_entity,
-        _WRITE,
-        (ON_CONFLICT, IF_MATCH),
-        body=catalog_schemas.NewEntity,
-        refusals=_PUSH_REFUSALS,
-        reading=_READ,
-        reach=SET_REACH,
-        owned=True,
-    ),
-    Route(
-        "DELETE",
-        _SET,
-        push.delete_set,
-        _WRITE,
-        (DRY_RUN, ON_CONFLICT, MAX_REMOVALS, IF_MATCH),
-        headers=(ETAG,),
-        refusals=_PUSH_REFUSALS,
-        reading=_READ,
-        reach=SET_REACH,
-        owned=True,
-    ),
-    Route("GET", _REVISIONS, push.get_set_revisions, _READ, reach=SET_REACH),
-    Route(
-        "POST",
-        f"{_REVISIONS}/{{number}}/restore",
-        push.restore_set_revision,
-        _WRITE,
-        (ON_CONFLICT, MAX_REMOVALS, IF_MATCH),
-        headers=(ETAG,),
-        refusals=_PUSH_REFUSALS,
-        reading=_READ,
-        reach=SET_REACH,
-        owned=True,
-    ),
-    # Set ids that hold a slash, which no set can have.
-    *(
-        Route(
-            method,
-            "/sets/{set_id:path}",
-            push.refuse_set_id,
-            needed,
-            described=False,
-            reading=NOTHING_STORED,
-            owned=True,
-        )
-        for method, needed in (
-            ("GET", _READ),
-            ("PUT", _WRITE),
-            ("POST", _WRITE),
-            ("DELETE", _WRITE),
-        )
-    ),
-    Route("GET", "/entities", push.get_pushed_entities, _READ, (SET,), reach=SET_REACH),
-    Route(
-        "POST",
-        "/entities",
-        push.post_pushed_entity,
-        _WRITE,
-        (ON_CONFLICT,),
-        body=catalog_schemas.NewEntity,
-        refusals=(ConflictError,),
-        reading=_READ,
-        reach=SET_REACH,
-    ),
-    Route("GET", "/entities/by-ref/{ref:path}", push.get_pushed_entity_by_ref, _READ),
-    Route("GET", "/entities/{uid}", push.get_pushed_entity, _READ),
-    Route(
-        "DELETE",
-        "/entities/{uid}",
-        push.delete_pushed_entity,
-        _WRITE,
-        status=204,
-        reading=NOTHING_STORED,
-        reach=SET_REACH,
-    ),
 )

@@ -1,21 +1,37 @@
 """Data sources, their trials and runs, and the connections that they use, over HTTP."""
 
 import dataclasses
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any
 
 import msgspec
 from msgspec import UNSET
 
-from factbook.api.parameters import CONNECTION, NUMBER, SOURCE_CURSOR, SOURCE_ID, SOURCE_LIMIT
+from factbook.api.endpoint import NOTHING_STORED, Route
+from factbook.api.parameters import (
+    CONNECTION,
+    NUMBER,
+    SOURCE_CURSOR,
+    SOURCE_ID,
+    SOURCE_LIMIT,
+)
 from factbook.audit.trail import About, AuditEntry
-from factbook.auth.permissions import OWN_WRITE, SOURCE_READ, SOURCE_RUN, SOURCE_WRITE, TITLES
+from factbook.auth.permissions import (
+    CATALOG_READ,
+    OWN_WRITE,
+    SOURCE_READ,
+    SOURCE_RUN,
+    SOURCE_WRITE,
+    TITLES,
+)
+from factbook.auth.tokens import SOURCE_REACH
 from factbook.clock import iso, iso_or_none
 from factbook.collection import run_start
 from factbook.datasources import define, trial
 from factbook.datasources.define import ConnectionDetail, OwnedSource
 from factbook.datasources.stores import ConnectionInput, StoredSource, source_store
-from factbook.errors import NotAllowedError, NotFoundError
+from factbook.errors import ConflictError, NotAllowedError, NotFoundError
 from factbook.facts import datasource
 from factbook.facts.datasource import DataSource
 from factbook.http import audit
@@ -29,6 +45,7 @@ from factbook.schemas.facts import (
     Definition,
     Gap,
     NewConnection,
+    NewDataSource,
     NewRun,
     NewTrial,
     OneRun,
@@ -421,3 +438,148 @@ def _render_connection(found: ConnectionDetail, request: Request) -> ShownConnec
         shown.created_at, shown.created_by = iso(stored.created_at), stored.created_by
         shown.updated_at, shown.updated_by = iso(stored.updated_at), stored.updated_by
     return shown
+
+
+_READ_SOURCES = (SOURCE_READ,)
+_WRITE_SOURCES = (SOURCE_WRITE,)
+_SOURCES = "/data-sources"
+_SOURCE = f"{_SOURCES}/{{id}}"
+_CONNECTIONS = "/connections"
+_CONNECTION = f"{_CONNECTIONS}/{{name}}"
+_CONFLICT = (ConflictError,)
+# Below /api/tech-insights/v1.
+SOURCE_ROUTES: Sequence[Route] = (
+    Route("GET", _SOURCES, get_data_sources, _READ_SOURCES, (SOURCE_LIMIT, SOURCE_CURSOR)),
+    Route(
+        "POST",
+        _SOURCES,
+        post_data_source,
+        _WRITE_SOURCES,
+        body=NewDataSource,
+        status=201,
+        refusals=_CONFLICT,
+        owned=True,
+        reading=_READ_SOURCES,
+    ),
+    Route(
+        "GET",
+        _SOURCE,
+        get_data_source,
+        _READ_SOURCES,
+        (SOURCE_ID,),
+        reach=SOURCE_REACH,
+    ),
+    Route(
+        "PUT",
+        _SOURCE,
+        put_data_source,
+        _WRITE_SOURCES,
+        (SOURCE_ID,),
+        body=NewDataSource,
+        refusals=_CONFLICT,
+        owned=True,
+        reading=_READ_SOURCES,
+    ),
+    Route(
+        "DELETE",
+        _SOURCE,
+        delete_data_source,
+        _WRITE_SOURCES,
+        (SOURCE_ID,),
+        status=204,
+        refusals=_CONFLICT,
+        owned=True,
+        reading=NOTHING_STORED,
+    ),
+    Route(
+        "POST",
+        f"{_SOURCE}/publish",
+        publish_data_source,
+        _WRITE_SOURCES,
+        (SOURCE_ID,),
+        body=Publish,
+        needs_body=False,
+        refusals=_CONFLICT,
+        owned=True,
+        reading=_READ_SOURCES,
+    ),
+    Route(
+        "POST",
+        f"{_SOURCE}/test",
+        post_source_trial,
+        # It shows what an entity holds, and makes the service call others.
+        (CATALOG_READ, SOURCE_WRITE),
+        (SOURCE_ID,),
+        body=NewTrial,
+        refusals=_CONFLICT,
+        owned=True,
+        reading=_READ_SOURCES,
+    ),
+    Route(
+        "POST",
+        f"{_SOURCE}/run",
+        run_data_source,
+        (SOURCE_RUN,),
+        (SOURCE_ID,),
+        body=NewRun,
+        needs_body=False,
+        status=202,
+        refusals=_CONFLICT,
+        owned=True,
+        reading=_READ_SOURCES,
+        reach=SOURCE_REACH,
+    ),
+    Route(
+        "GET",
+        f"{_SOURCE}/runs",
+        get_source_runs,
+        _READ_SOURCES,
+        (SOURCE_ID,),
+        reach=SOURCE_REACH,
+    ),
+    Route(
+        "GET",
+        f"{_SOURCE}/runs/{{number}}",
+        get_source_run,
+        _READ_SOURCES,
+        (SOURCE_ID, NUMBER),
+        reach=SOURCE_REACH,
+    ),
+    Route(
+        "GET",
+        _CONNECTIONS,
+        get_connections,
+        _WRITE_SOURCES,
+        reading=_READ_SOURCES,
+        owned=True,
+    ),
+    Route(
+        "GET",
+        _CONNECTION,
+        get_connection,
+        _WRITE_SOURCES,
+        (CONNECTION,),
+        reading=_READ_SOURCES,
+        owned=True,
+    ),
+    Route(
+        "PUT",
+        _CONNECTION,
+        put_connection,
+        _WRITE_SOURCES,
+        (CONNECTION,),
+        body=NewConnection,
+        refusals=_CONFLICT,
+        reading=_READ_SOURCES,
+    ),
+    Route(
+        "DELETE",
+        _CONNECTION,
+        delete_connection,
+        _WRITE_SOURCES,
+        (CONNECTION,),
+        status=204,
+        refusals=_CONFLICT,
+        reading=_READ_SOURCES,
+    ),
+)

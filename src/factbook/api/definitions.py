@@ -9,12 +9,15 @@ import msgspec
 
 from factbook.api.check_parameters import (
     CHECK_ID,
+    ETAG,
     EXEMPTION_CHECK,
     EXEMPTION_CURSOR,
     EXEMPTION_ID,
     EXEMPTION_SCORECARD,
     EXEMPTION_STATE,
+    EXPAND,
     ID_CURSOR,
+    IF_MATCH,
     ONE_ENTITY,
     PAGE_LIMIT,
     PUBLISH,
@@ -22,9 +25,19 @@ from factbook.api.check_parameters import (
     DefinitionId,
     parse_if_match_tags,
 )
-from factbook.api.endpoint import require_permissions
+from factbook.api.endpoint import Handler, Route, require_permissions
+from factbook.api.parameters import (
+    Parameter,
+)
+from factbook.api.results import post_check_preview
 from factbook.audit.trail import About, AuditEntry
-from factbook.auth.permissions import CATALOG_READ
+from factbook.auth.permissions import (
+    CATALOG_READ,
+    CHECK_READ,
+    CHECK_WRITE,
+    SCORECARD_WRITE,
+    SOURCE_READ,
+)
 from factbook.catalog import ref as refs
 from factbook.catalog.store import entity_query
 from factbook.checks.definitions import definition_writes, exemption_store, publications
@@ -45,18 +58,22 @@ from factbook.checks.definitions.exemption_store import Decision, Exemption, Exe
 from factbook.checks.rules import language
 from factbook.checks.rules.check_definition import Check, parse_stored_check
 from factbook.clock import iso, iso_or_none
-from factbook.errors import FactbookError
+from factbook.errors import ConflictError, FactbookError, NotFoundError, PreconditionFailedError
 from factbook.facts.datasource import DataSource
 from factbook.http import audit
 from factbook.http.context import HandlerContext, SourceContext
 from factbook.http.requests import JsonReply, Reply, Request, decode, reply
+from factbook.schemas import results as result_schemas
 from factbook.schemas.checks import (
     AdoptedStarter,
     CheckPublication,
     Checks,
     DefinitionVersions,
     Exemptions,
+    NewCheck,
     NewDecision,
+    NewExemption,
+    NewScorecard,
     OneDefinitionVersion,
     Scorecards,
     ShownCheck,
@@ -65,7 +82,7 @@ from factbook.schemas.checks import (
     StarterCheck,
     StarterDocuments,
 )
-from factbook.schemas.common import WireAnswer
+from factbook.schemas.common import Wire, WireAnswer
 from factbook.storage import Database, Transaction
 
 _LARGEST_DEFINITION: Final = 256 * 1024
@@ -573,3 +590,138 @@ def _parse_exemption_cursor(cursor: str | None) -> tuple[int, str] | None:
 
 def _render_exemption(found: Exemption) -> ShownExemption:
     return msgspec.convert(found.render(), ShownExemption)
+
+
+_READ_CHECKS = (CHECK_READ,)
+_CHECKS_PATH = "/checks"
+_SCORECARDS_PATH = "/scorecards"
+_EXEMPTIONS = "/exemptions"
+_STARTER = "/starter-scorecard"
+_CHANGED = (ConflictError, PreconditionFailedError)
+
+
+def _list_definition_routes(
+    path: str,
+    id_: DefinitionId,
+    permission: str,
+    body: type[Wire],
+    handlers: tuple[Handler, ...],
+) -> Sequence[Route]:
+    """The interface of the definitions of a kind."""
+    list_all, create, get, replace, delete, publish, list_versions = handlers
+    one, write = f"{path}/{{id}}", (permission,)
+
+    def writing(method: str, path: str, handler: Handler, *parameters: Parameter[Any]) -> Route:
+        route = Route(method, path, handler, write, parameters, headers=(ETAG,))
+        return route._replace(refusals=_CHANGED, reading=_READ_CHECKS, owned=True)
+
+    return (
+        Route("GET", path, list_all, _READ_CHECKS, (PAGE_LIMIT, ID_CURSOR, EXPAND)),
+        writing("POST", path, create)._replace(body=body, status=201, refusals=(ConflictError,)),
+        Route("GET", one, get, _READ_CHECKS, (id_, EXPAND), headers=(ETAG,)),
+        writing("PUT", one, replace, id_, PUBLISH, IF_MATCH)._replace(body=body),
+        writing("DELETE", one, delete, id_, IF_MATCH)._replace(status=204, headers=()),
+        writing("POST", f"{one}/publish", publish, id_, IF_MATCH),
+        Route("GET", f"{one}/versions", list_versions, _READ_CHECKS, (id_,)),
+    )
+
+
+# Below /api/tech-insights/v1.
+CHECK_ROUTES: Sequence[Route] = (
+    Route(
+        "POST",
+        f"{_CHECKS_PATH}/preview",
+        post_check_preview,
+        # Rules can ask for every fact of every entity.
+        (CATALOG_READ, SOURCE_READ),
+        body=result_schemas.NewPreview,
+        refusals=(NotFoundError,),
+        reading=_READ_CHECKS,
+    ),
+    *_list_definition_routes(
+        _CHECKS_PATH,
+        CHECK_ID,
+        CHECK_WRITE,
+        NewCheck,
+        (
+            get_checks,
+            post_check,
+            get_check,
+            put_check,
+            delete_check,
+            publish_check,
+            get_check_versions,
+        ),
+    ),
+    *_list_definition_routes(
+        _SCORECARDS_PATH,
+        SCORECARD_ID,
+        SCORECARD_WRITE,
+        NewScorecard,
+        (
+            get_scorecards,
+            post_scorecard,
+            get_scorecard,
+            put_scorecard,
+            delete_scorecard,
+            publish_scorecard,
+            get_scorecard_versions,
+        ),
+    ),
+    Route("GET", _STARTER, get_starter_scorecard, (SOURCE_READ,)),
+    Route(
+        "POST",
+        _STARTER,
+        adopt_starter_scorecard,
+        # It is made for the data sources that there are.
+        (CHECK_WRITE, SCORECARD_WRITE, SOURCE_READ),
+        refusals=(ConflictError,),
+        reading=(SOURCE_READ,),
+    ),
+    Route(
+        "GET",
+        _EXEMPTIONS,
+        get_exemptions,
+        _READ_CHECKS,
+        (
+            EXEMPTION_STATE,
+            ONE_ENTITY,
+            EXEMPTION_CHECK,
+            EXEMPTION_SCORECARD,
+            PAGE_LIMIT,
+            EXEMPTION_CURSOR,
+        ),
+    ),
+    Route(
+        "POST",
+        _EXEMPTIONS,
+        post_exemption,
+        _READ_CHECKS,
+        body=NewExemption,
+        status=201,
+        refusals=(ConflictError, NotFoundError),
+        reading=_READ_CHECKS,
+        judged=True,
+    ),
+    Route("GET", f"{_EXEMPTIONS}/{{id}}", get_exemption, _READ_CHECKS, (EXEMPTION_ID,)),
+    *(
+        Route(
+            "POST",
+            f"{_EXEMPTIONS}/{{id}}/{decision}",
+            handler,
+            _READ_CHECKS,
+            (EXEMPTION_ID,),
+            body=NewDecision,
+            needs_body=False,
+            refusals=(ConflictError,),
+            reading=_READ_CHECKS,
+            # Groups that scorecards name decide without the permission.
+            judged=True,
+        )
+        for decision, handler in (
+            ("approve", approve_exemption),
+            ("deny", deny_exemption),
+            ("revoke", revoke_exemption),
+        )
+    ),
+)

@@ -1,5 +1,6 @@
 """Facts over HTTP: pushed, read, their history, and one fact of many entities."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final, cast
 
@@ -7,6 +8,7 @@ import msgspec
 import structlog
 
 from factbook.api import data_sources
+from factbook.api.endpoint import Route
 from factbook.api.parameters import (
     ENTITY,
     ENTITY_WANTED,
@@ -19,11 +21,16 @@ from factbook.api.parameters import (
     SOURCE_ID,
     Choice,
     Integer,
+    Parameter,
     Text,
 )
 from factbook.auth import tokens
-from factbook.auth.permissions import FACT_WRITE
-from factbook.auth.tokens import SOURCES
+from factbook.auth.permissions import (
+    CATALOG_READ,
+    FACT_WRITE,
+    SOURCE_READ,
+)
+from factbook.auth.tokens import PUSHED_FACTS_REACH, SOURCE_REACH, SOURCES
 from factbook.catalog import ref as refs
 from factbook.catalog.store import stored_entities as catalog_reading
 from factbook.catalog.store.conditions import EntityRange
@@ -33,7 +40,7 @@ from factbook.collection import run_start
 from factbook.datasources import define, fact_columns
 from factbook.datasources.stores import source_store
 from factbook.definitions.store import UNPUBLISHED
-from factbook.errors import ConflictError, InputError
+from factbook.errors import ConflictError, InputError, NotFoundError
 from factbook.facts import across, freshness, pushed_facts, store
 from factbook.facts import history as fact_history
 from factbook.facts.across import (
@@ -52,7 +59,7 @@ from factbook.facts.schema import REASONS, Fact
 from factbook.facts.store import Tracked
 from factbook.http import audit
 from factbook.http.context import SourceContext
-from factbook.http.csv_lines import CONTENT_TYPE, make_attachment_headers, stream_value_lines
+from factbook.http.csv_lines import CONTENT_TYPE, CSV, make_attachment_headers, stream_value_lines
 from factbook.http.requests import JsonReply, Request, reply, splice_document
 from factbook.integrations import catalog
 from factbook.schemas import facts
@@ -546,3 +553,64 @@ def _render_figure(fact: Fact, value: float | None) -> Any:
     if fact.type == "datetime":
         return iso(int(value))
     return int(value) if value == int(value) and abs(value) < 2**53 else value
+
+
+# Facts are of entities, as in the tools.
+_READ_FACTS = (CATALOG_READ, SOURCE_READ)
+_FACTS = "/facts/{id}"
+_ACROSS: tuple[Parameter[Any], ...] = (SOURCE_ID, FACT, *CATALOG_PART)
+_CONFLICT = (ConflictError,)
+# Below /api/tech-insights/v1.
+FACT_ROUTES: Sequence[Route] = (
+    Route(
+        "GET",
+        "/facts",
+        get_fact_history,
+        _READ_FACTS,
+        (ENTITY_WANTED, HISTORY_SOURCES, HISTORY_START, HISTORY_END, FACTS_LIMIT, HISTORY_CURSOR),
+        refusals=(NotFoundError,),
+        reach=SOURCE_REACH,
+    ),
+    Route(
+        "GET",
+        _FACTS,
+        get_latest_facts,
+        _READ_FACTS,
+        (SOURCE_ID, ENTITY, FACTS_LIMIT, FACTS_CURSOR),
+        reach=SOURCE_REACH,
+    ),
+    Route(
+        "POST",
+        _FACTS,
+        post_facts,
+        (FACT_WRITE,),
+        (SOURCE_ID,),
+        body=facts.NewItems,
+        refusals=_CONFLICT,
+        owned=True,
+        reading=_READ_FACTS,
+        reach=PUSHED_FACTS_REACH,
+    ),
+    Route(
+        "GET",
+        f"{_FACTS}/distribution",
+        get_fact_distribution,
+        _READ_FACTS,
+        (*_ACROSS, BY, TOP, ENDS),
+    ),
+    Route(
+        "GET",
+        f"{_FACTS}/values",
+        get_fact_values,
+        _READ_FACTS,
+        (*_ACROSS, *VALUE_FILTER, VALUE_SORT, FACTS_LIMIT, VALUE_CURSOR),
+    ),
+    Route(
+        "GET",
+        f"{_FACTS}/values.csv",
+        export_fact_values,
+        _READ_FACTS,
+        (*_ACROSS, *VALUE_FILTER),
+        media=CSV,
+    ),
+)

@@ -1,15 +1,17 @@
 """The push interface: sets of entities, replaced whole or tried, and entities one by one."""
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 import structlog
 
+from factbook.api.endpoint import NOTHING_STORED, Route
 from factbook.api.parameters import (
     CHECKS,
     CURSOR,
     DRY_RUN,
+    ETAG,
     IF_MATCH,
     LIMIT,
     MAX_REMOVALS,
@@ -19,8 +21,8 @@ from factbook.api.parameters import (
     SET_ID,
 )
 from factbook.auth import tokens
-from factbook.auth.permissions import CATALOG_READ, CHECK_READ
-from factbook.auth.tokens import SETS
+from factbook.auth.permissions import CATALOG_READ, CHECK_READ, SET_WRITE
+from factbook.auth.tokens import SET_REACH, SETS
 from factbook.catalog import ref as refs
 from factbook.catalog import sets
 from factbook.catalog.sets import Prepared, PreparedPush
@@ -28,7 +30,13 @@ from factbook.catalog.store import stored_entities, stored_sets
 from factbook.catalog.store.diff import Guards
 from factbook.catalog.store.stored_sets import Actor, PushResult, StoredItem, WriteResult
 from factbook.clock import iso
-from factbook.errors import InputError, NotAllowedError, NotFoundError
+from factbook.errors import (
+    ConflictError,
+    InputError,
+    NotAllowedError,
+    NotFoundError,
+    PreconditionFailedError,
+)
 from factbook.http import audit
 from factbook.http.context import HandlerContext
 from factbook.http.requests import (
@@ -41,6 +49,7 @@ from factbook.http.requests import (
     stream_list,
 )
 from factbook.schemas import catalog
+from factbook.schemas import catalog as catalog_schemas
 
 if TYPE_CHECKING:
     # Of the pushes, few are trials.
@@ -371,3 +380,107 @@ def _read_guards(request: Request, state: HandlerContext) -> Guards:
 
     owned = OwnedSet(SET_ID.of(request), request.actor, state.trust, takes=takes)
     return guards._replace(owned=owned)
+
+
+_READ = (CATALOG_READ,)
+_WRITE = (SET_WRITE,)
+_SET = "/sets/{set_id}"
+_REVISIONS = f"{_SET}/revisions"
+# Of whatever writes a set.
+_PUSH_REFUSALS = (ConflictError, PreconditionFailedError)
+# Below /api/catalog/<word>-entities, for the configured word and its aliases.
+PUSH_ROUTES: Sequence[Route] = (
+    Route("GET", "/sets", get_sets, _READ, reach=SET_REACH),
+    Route(
+        "PUT",
+        _SET,
+        put_set,
+        _WRITE,
+        (DRY_RUN, CHECKS, ON_CONFLICT, MAX_REMOVALS, IF_MATCH),
+        body=catalog_schemas.NewSet,
+        headers=(ETAG,),
+        refusals=_PUSH_REFUSALS,
+        reading=_READ,
+        reach=SET_REACH,
+        owned=True,
+    ),
+    Route("GET", _SET, get_set, _READ, (LIMIT, CURSOR), headers=(ETAG,), reach=SET_REACH),
+    Route(
+        "POST",
+        _SET,
+        post_set_entity,
+        _WRITE,
+        (ON_CONFLICT, IF_MATCH),
+        body=catalog_schemas.NewEntity,
+        refusals=_PUSH_REFUSALS,
+        reading=_READ,
+        reach=SET_REACH,
+        owned=True,
+    ),
+    Route(
+        "DELETE",
+        _SET,
+        delete_set,
+        _WRITE,
+        (DRY_RUN, ON_CONFLICT, MAX_REMOVALS, IF_MATCH),
+        headers=(ETAG,),
+        refusals=_PUSH_REFUSALS,
+        reading=_READ,
+        reach=SET_REACH,
+        owned=True,
+    ),
+    Route("GET", _REVISIONS, get_set_revisions, _READ, reach=SET_REACH),
+    Route(
+        "POST",
+        f"{_REVISIONS}/{{number}}/restore",
+        restore_set_revision,
+        _WRITE,
+        (ON_CONFLICT, MAX_REMOVALS, IF_MATCH),
+        headers=(ETAG,),
+        refusals=_PUSH_REFUSALS,
+        reading=_READ,
+        reach=SET_REACH,
+        owned=True,
+    ),
+    # Set ids that hold a slash, which no set can have.
+    *(
+        Route(
+            method,
+            "/sets/{set_id:path}",
+            refuse_set_id,
+            needed,
+            described=False,
+            reading=NOTHING_STORED,
+            owned=True,
+        )
+        for method, needed in (
+            ("GET", _READ),
+            ("PUT", _WRITE),
+            ("POST", _WRITE),
+            ("DELETE", _WRITE),
+        )
+    ),
+    Route("GET", "/entities", get_pushed_entities, _READ, (SET,), reach=SET_REACH),
+    Route(
+        "POST",
+        "/entities",
+        post_pushed_entity,
+        _WRITE,
+        (ON_CONFLICT,),
+        body=catalog_schemas.NewEntity,
+        refusals=(ConflictError,),
+        reading=_READ,
+        reach=SET_REACH,
+    ),
+    Route("GET", "/entities/by-ref/{ref:path}", get_pushed_entity_by_ref, _READ),
+    Route("GET", "/entities/{uid}", get_pushed_entity, _READ),
+    Route(
+        "DELETE",
+        "/entities/{uid}",
+        delete_pushed_entity,
+        _WRITE,
+        status=204,
+        reading=NOTHING_STORED,
+        reach=SET_REACH,
+    ),
+)

@@ -6,15 +6,24 @@ entity get the same answer.
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from factbook.api import check_parameters
-from factbook.api.check_parameters import CHECK_ID, PAGE_LIMIT, SCORECARD_ID
+from factbook.api.check_parameters import (
+    CHECK_ID,
+    PAGE_LIMIT,
+    SCORECARD_ID,
+)
+from factbook.api.endpoint import Route
 from factbook.api.parameters import ENTITY_WANTED
-from factbook.auth.permissions import SOURCE_READ
+from factbook.auth.permissions import (
+    CATALOG_READ,
+    CHECK_READ,
+    SOURCE_READ,
+)
 from factbook.catalog import ref as refs
 from factbook.catalog.store import stored_entities
 from factbook.catalog.store.stored_sets import Actor
@@ -51,6 +60,7 @@ from factbook.facts import store
 from factbook.http.context import HandlerContext, SourceContext
 from factbook.http.csv_lines import (
     CONTENT_TYPE,
+    CSV,
     make_attachment_headers,
     render_csv_line,
     render_plain_cell,
@@ -697,3 +707,117 @@ def _render_tried_result(found: TriedEntityResult) -> EntityPreviewResult:
 
 
 _OUT: Final = state.name_state(state.OUT)
+
+
+_READ_CHECKS = (CHECK_READ,)
+# Results name entities, and say what is known of them.
+_READ_RESULTS = (CATALOG_READ, CHECK_READ)
+_RESULTS = "/check-results"
+_RESULT = f"{_RESULTS}/{{id}}"
+_CARDS = "/scorecard-results"
+_CARD = f"{_CARDS}/{{id}}"
+_OF_CARD = (
+    SCORECARD_ID,
+    check_parameters.LEVEL,
+    check_parameters.OWNER,
+    PAGE_LIMIT,
+    check_parameters.ENTITY_CURSOR,
+)
+# Below /api/tech-insights/v1.
+RESULT_ROUTES: Sequence[Route] = (
+    Route(
+        "GET",
+        _RESULTS,
+        get_check_results,
+        _READ_RESULTS,
+        (
+            *check_parameters.RESULT_FILTERS,
+            check_parameters.ONE_ENTITY,
+            PAGE_LIMIT,
+            check_parameters.RESULT_CURSOR,
+        ),
+        refusals=(NotFoundError,),
+    ),
+    Route(
+        "GET",
+        f"{_RESULTS}.csv",
+        export_check_results,
+        _READ_RESULTS,
+        check_parameters.RESULT_FILTERS,
+        media=CSV,
+    ),
+    Route(
+        "POST",
+        f"{_RESULTS}/preview",
+        post_entity_preview,
+        # Messages tell facts, and who may read these may read checks.
+        (CATALOG_READ, SOURCE_READ),
+        body=results.NewEntityPreview,
+        reading=_READ_CHECKS,
+    ),
+    Route("GET", _RESULT, get_check_overview, _READ_CHECKS, (CHECK_ID,)),
+    Route("GET", f"{_RESULT}/{{ref:path}}", get_check_result, _READ_RESULTS, (CHECK_ID,)),
+    Route(
+        "GET",
+        f"{_RESULT}/{{kind}}:{{namespace}}/{{name}}/history",
+        get_check_result_history,
+        _READ_RESULTS,
+        (CHECK_ID, PAGE_LIMIT, check_parameters.HISTORY_CURSOR),
+    ),
+    Route("GET", _CARDS, get_all_scorecard_results, _READ_CHECKS),
+    # Before the one whose id could end so.
+    Route(
+        "GET",
+        f"{_CARD}.csv",
+        export_scorecard_levels,
+        _READ_RESULTS,
+        (SCORECARD_ID, check_parameters.LEVEL, check_parameters.OWNER),
+        media=CSV,
+    ),
+    Route("GET", _CARD, get_scorecard_results, _READ_RESULTS, _OF_CARD),
+    # Another name of the same.
+    Route(
+        "GET",
+        "/scorecards/entity-results/{id}",
+        get_scorecard_results,
+        _READ_RESULTS,
+        _OF_CARD,
+        described=False,
+    ),
+    Route(
+        "GET",
+        f"{_CARD}/rollup",
+        get_scorecard_rollup,
+        _READ_RESULTS,
+        (SCORECARD_ID, check_parameters.BY, check_parameters.GROUP, check_parameters.DEPTH),
+    ),
+    Route(
+        "GET",
+        f"{_CARD}/trend",
+        get_scorecard_trend,
+        _READ_RESULTS,
+        (SCORECARD_ID, check_parameters.GROUP, check_parameters.TREND_START, check_parameters.STEP),
+    ),
+    Route(
+        "GET",
+        f"{_CARD}/next-steps",
+        get_next_steps,
+        _READ_RESULTS,
+        (SCORECARD_ID, ENTITY_WANTED),
+    ),
+    *(
+        Route(
+            "GET",
+            f"/badges/{{id}}/{{kind}}:{{namespace}}/{{name}}.{ending}",
+            handler,
+            None,
+            (SCORECARD_ID,),
+            media=media,
+            headers=(check_parameters.BADGE_TAG,),
+        )
+        for ending, handler, media in (
+            ("svg", get_badge_image, SVG),
+            ("json", get_shields_badge, "application/json"),
+        )
+    ),
+)

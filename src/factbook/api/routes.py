@@ -6,19 +6,18 @@ from functools import partial
 from typing import Final
 
 from factbook.api import access, mcp, oauth, openapi
-from factbook.api.catalog_routes import CATALOG_ROUTES, PUSH_ROUTES
+from factbook.api.catalog_routes import CATALOG_ROUTES
 from factbook.api.community import COMMUNITY_ROUTES
+from factbook.api.data_sources import SOURCE_ROUTES
+from factbook.api.definitions import CHECK_ROUTES
 from factbook.api.endpoint import NOTHING_STORED, Endpoint, Route
+from factbook.api.facts import FACT_ROUTES
 from factbook.api.importers import IMPORTER_ROUTES
 from factbook.api.oauth import OAUTH_ROUTES
+from factbook.api.push import PUSH_ROUTES
+from factbook.api.results import RESULT_ROUTES
 from factbook.api.scim import SCIM_ROUTES
-from factbook.api.tech_insights import (
-    CHECK_ROUTES,
-    DIGEST_ROUTES,
-    RESULT_ROUTES,
-    TECH_INSIGHTS_ROUTES,
-)
-from factbook.api.webhooks import EVENT_ROUTES
+from factbook.api.webhooks import DIGEST_ROUTES, EVENT_ROUTES
 from factbook.asgi import ASGIApp
 from factbook.auth.permissions import AUDIT_READ, CATALOG_READ, SOURCE_READ, TOKEN_MANAGE
 from factbook.auth.tokens import GRANTING_REACH, TOOLS_REACH
@@ -151,7 +150,13 @@ ROUTES: Sequence[Route] = (
     *(route._replace(path=f"/api/catalog{route.path}") for route in CATALOG_ROUTES),
     *(
         route._replace(path=f"{TECH_INSIGHTS}{route.path}")
-        for route in (*TECH_INSIGHTS_ROUTES, *CHECK_ROUTES, *RESULT_ROUTES, *DIGEST_ROUTES)
+        for route in (
+            *SOURCE_ROUTES,
+            *FACT_ROUTES,
+            *CHECK_ROUTES,
+            *RESULT_ROUTES,
+            *DIGEST_ROUTES,
+        )
     ),
     *(route._replace(path=f"{COMMUNITY}{route.path}") for route in COMMUNITY_ROUTES),
     Route("GET", TOKENS, access.get_tokens, _TOKENS),

@@ -8,8 +8,15 @@ from msgspec.structs import asdict
 
 from factbook.api import events
 from factbook.api.endpoint import NOTHING_STORED, Route
-from factbook.api.parameters import PathPart
-from factbook.auth.permissions import EVENTS_READ, OPERATIONS_MANAGE
+from factbook.api.parameters import (
+    PathPart,
+)
+from factbook.auth.permissions import (
+    CATALOG_READ,
+    CHECK_READ,
+    EVENTS_READ,
+    OPERATIONS_MANAGE,
+)
 from factbook.clock import iso, iso_or_none
 from factbook.errors import ConflictError, GoneError
 from factbook.http import audit
@@ -271,3 +278,52 @@ def _render_digest(stored: StoredDigest) -> ShownDigest:
         last_error=stored.error,
         day=day if unit == "weekly" else None,
     )
+
+
+# A digest takes results out of the service, and outlives the token of whoever made it.
+_MANAGE_DIGESTS = (CATALOG_READ, CHECK_READ, OPERATIONS_MANAGE)
+_DIGESTS = "/digests"
+_DIGEST = f"{_DIGESTS}/{{id}}"
+_DIGEST_PARAMETERS = (DIGEST_ID,)
+# Below /api/tech-insights/v1.
+DIGEST_ROUTES: Sequence[Route] = (
+    Route("GET", _DIGESTS, get_digests, _MANAGE_DIGESTS),
+    Route(
+        "POST",
+        _DIGESTS,
+        post_digest,
+        _MANAGE_DIGESTS,
+        body=NewDigest,
+        status=201,
+        refusals=(ConflictError,),
+        reading=NOTHING_STORED,
+    ),
+    Route("GET", _DIGEST, get_digest, _MANAGE_DIGESTS, _DIGEST_PARAMETERS),
+    Route(
+        "PUT",
+        _DIGEST,
+        put_digest,
+        _MANAGE_DIGESTS,
+        _DIGEST_PARAMETERS,
+        body=ChangedDigest,
+        reading=NOTHING_STORED,
+    ),
+    Route(
+        "DELETE",
+        _DIGEST,
+        delete_digest,
+        _MANAGE_DIGESTS,
+        _DIGEST_PARAMETERS,
+        status=204,
+        reading=NOTHING_STORED,
+    ),
+    Route(
+        "POST",
+        f"{_DIGEST}/test",
+        send_digest_test,
+        _MANAGE_DIGESTS,
+        _DIGEST_PARAMETERS,
+        refusals=(ConflictError,),
+        reading=NOTHING_STORED,
+    ),
+)
