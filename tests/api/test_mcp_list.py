@@ -138,11 +138,11 @@ async def test_each_listed_tool_says_that_it_only_reads(service: Service) -> Non
 
 @pytest.mark.spec(
     "endpoint.v1-only-grows",
-    "tools.entity-facts.arguments",
-    "tools.entity-facts.defaults",
+    "tools.entities-facts.arguments",
+    "tools.entities-facts.defaults",
     "tools.all-facts.arguments",
-    "tools.metrics.defaults",
-    "tools.metrics.name-required",
+    "tools.facts.defaults",
+    "tools.facts.name-required",
 )
 def test_every_argument_of_the_seed_is_there_and_nothing_else_is_required(
     subtests: pytest.Subtests,

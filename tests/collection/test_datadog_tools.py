@@ -58,7 +58,7 @@ async def make(start: StartService) -> Make:
     return make
 
 
-@pytest.mark.spec("tools.metrics.real-values")
+@pytest.mark.spec("tools.facts.real-values")
 async def test_with_all_rights_both_counts_are_there_with_their_time(make: Make) -> None:
     world = await make()
     world.fake.monitors.append(Monitor(9, ("team:one", "tier:1")))
@@ -90,7 +90,7 @@ async def test_a_count_that_the_keys_may_not_read_is_named_and_the_other_one_is_
     assert await world.facts() == {LEAVES[other]: EVERYTHING[LEAVES[other]]}
 
 
-@pytest.mark.spec("tools.metrics.misconfigured-is-unavailable")
+@pytest.mark.spec("tools.facts.misconfigured-is-unavailable")
 async def test_with_keys_that_datadog_does_not_know_nothing_is_made_up(make: Make) -> None:
     world = await make(Keys("another", "pair"))
     await world.run(mapped("app"))

@@ -64,7 +64,7 @@ async def make(start: StartService, tmp_path: Path) -> AsyncIterator[Make]:
         yield make
 
 
-@pytest.mark.spec("tools.metrics.real-values", "tools.repository.in-catalog")
+@pytest.mark.spec("tools.facts.real-values", "tools.repository.in-catalog")
 async def test_with_all_rights_every_leaf_has_its_value_and_its_time(make: Make) -> None:
     world = await make()
     await world.run(mapped("app"))
@@ -115,7 +115,7 @@ async def test_why_a_repository_is_not_known_is_told_and_costs_the_others_nothin
     assert world.fake.requests["fetch"] == 1  # two entities share a repository
 
 
-@pytest.mark.spec("tools.metrics.misconfigured-is-unavailable")
+@pytest.mark.spec("tools.facts.misconfigured-is-unavailable")
 async def test_with_a_wrong_token_nothing_is_made_up(make: Make) -> None:
     world = await make(token="another")
     await world.run(mapped("app"))

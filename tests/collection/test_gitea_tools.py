@@ -65,7 +65,7 @@ async def check_nothing(world: World, name: str, reason: str) -> None:
     assert reason in await world.service.refusal("get-repository-info", name=name)
 
 
-@pytest.mark.spec("tools.metrics.real-values", "tools.codehost.windows")
+@pytest.mark.spec("tools.facts.real-values", "tools.codehost.windows")
 async def test_with_all_rights_every_leaf_has_its_value_or_gitea_never_says_it(make: Make) -> None:
     world = await make()
     await world.run(mapped("app"))
@@ -108,7 +108,7 @@ async def test_what_is_switched_off_is_said_so_and_no_zeros(make: Make) -> None:
     assert await world.told("codehost") == (unknown(off), NEVER | dict.fromkeys(off, "feature-off"))
 
 
-@pytest.mark.spec("tools.metrics.misconfigured-is-unavailable")
+@pytest.mark.spec("tools.facts.misconfigured-is-unavailable")
 async def test_with_a_token_that_the_server_does_not_know_nothing_is_made_up(make: Make) -> None:
     world = await make(token=Token("another"))
     await world.run(mapped("app"))

@@ -40,7 +40,7 @@ async def make(start: StartService) -> Make:
     return make
 
 
-@pytest.mark.spec("tools.metrics.real-values", "tools.codehost.windows")
+@pytest.mark.spec("tools.facts.real-values", "tools.codehost.windows")
 async def test_with_all_rights_every_leaf_has_its_value_and_its_time(make: Make) -> None:
     world = await make()
     await world.run(mapped("app"))
@@ -75,7 +75,7 @@ async def test_what_a_token_without_admin_may_not_read_is_forbidden_and_no_figur
     assert reasons == SCANNER | {"dependencyAlerts": "forbidden"}
 
 
-@pytest.mark.spec("tools.metrics.misconfigured-is-unavailable")
+@pytest.mark.spec("tools.facts.misconfigured-is-unavailable")
 async def test_with_a_token_that_github_does_not_know_nothing_is_made_up(make: Make) -> None:
     world = await make(token=Token("ghp_another_token"))
     await world.run(mapped("app"))

@@ -61,7 +61,7 @@ async def make(start: StartService) -> Make:
     return make
 
 
-@pytest.mark.spec("tools.metrics.real-values", "tools.codehost.windows")
+@pytest.mark.spec("tools.facts.real-values", "tools.codehost.windows")
 async def test_with_all_rights_every_leaf_of_gitlab_has_its_value_and_its_time(make: Make) -> None:
     world = await make()
     await world.run(mapped("app"))
@@ -93,7 +93,7 @@ async def test_what_a_token_below_maintainer_may_not_read_is_forbidden_and_no_fi
     assert (await world.told("repository"))[0] == everything("repository")
 
 
-@pytest.mark.spec("tools.metrics.misconfigured-is-unavailable")
+@pytest.mark.spec("tools.facts.misconfigured-is-unavailable")
 async def test_with_a_token_that_gitlab_does_not_know_nothing_is_made_up(make: Make) -> None:
     world = await make(token=Token("glpat-another"))
     await world.run(mapped("app"))

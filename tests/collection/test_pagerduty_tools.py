@@ -48,7 +48,7 @@ async def make(start: StartService) -> Make:
     return make
 
 
-@pytest.mark.spec("tools.metrics.real-values", "sources.configured-integrations-are-listed")
+@pytest.mark.spec("tools.facts.real-values", "sources.configured-integrations-are-listed")
 async def test_with_all_rights_every_leaf_has_its_value_and_its_time(make: Make) -> None:
     world = await make()
     await world.run(mapped("app"), mapped("quiet", QUIET))

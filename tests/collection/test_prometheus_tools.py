@@ -67,7 +67,7 @@ async def make(start: StartService) -> Make:
     return make
 
 
-@pytest.mark.spec("tools.metrics.real-values", "tools.incident.units")
+@pytest.mark.spec("tools.facts.real-values", "tools.incident.units")
 async def test_every_leaf_that_can_be_known_has_its_value_and_its_time(make: Make) -> None:
     world = await make()
     await world.run(mapped("checkout"), mapped("same"), mapped("by-labels", "checkout"))
@@ -80,7 +80,7 @@ async def test_every_leaf_that_can_be_known_has_its_value_and_its_time(make: Mak
     assert world.fake.requests.total() == 23
 
 
-@pytest.mark.spec("tools.metrics.misconfigured-is-unavailable")
+@pytest.mark.spec("tools.facts.misconfigured-is-unavailable")
 async def test_with_a_credential_that_is_refused_nothing_is_made_up(make: Make) -> None:
     world = await make(token="wrong")
     await world.run(mapped("checkout"))

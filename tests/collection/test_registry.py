@@ -250,7 +250,7 @@ def _handler(id_: str) -> dict[str, Any]:
     return {"type": "entity", "config": {"id": id_}}
 
 
-@pytest.mark.spec("tools.metrics.real-values")
+@pytest.mark.spec("tools.facts.real-values")
 async def test_a_fact_that_is_named_as_a_tools_fills_the_tool(
     service: Service, elsewhere: Elsewhere
 ) -> None:

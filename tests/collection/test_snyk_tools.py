@@ -56,7 +56,7 @@ async def make(start: StartService) -> Make:
     return make
 
 
-@pytest.mark.spec("tools.metrics.real-values")
+@pytest.mark.spec("tools.facts.real-values")
 async def test_with_all_rights_every_leaf_has_its_value_and_its_time(make: Make) -> None:
     world = await make()
     await world.run(mapped("app"), mapped("clean", slug="acme/clean"))
@@ -75,7 +75,7 @@ async def test_exact_counts_are_told_in_their_place(make: Make) -> None:
     assert await world.told("security") == (expected, REST)
 
 
-@pytest.mark.spec("tools.metrics.misconfigured-is-unavailable", "unknown.reasons-of-collections")
+@pytest.mark.spec("tools.facts.misconfigured-is-unavailable", "unknown.reasons-of-collections")
 @pytest.mark.parametrize(
     "token",
     [
@@ -136,7 +136,7 @@ async def test_a_target_that_is_renamed_is_not_found_by_name_and_still_found_by_
     assert await world.told("security", "by-id") == (dict.fromkeys(FULL, 0), REST)
 
 
-@pytest.mark.spec("tools.metrics.unconfigured-is-unavailable")
+@pytest.mark.spec("tools.facts.unconfigured-is-unavailable")
 async def test_without_the_integration_the_group_is_left_out_as_not_configured(
     start: StartService,
 ) -> None:

@@ -8,34 +8,34 @@ REQUIREMENTS: dict[str, Requirement] = {
         "No answer of a tool holds text that nobody sees; both forms stay one value.",
     ),
     # get-data-source-discovery
-    "tools.discovery.takes-nothing": Requirement("seed §4.1", "Discovery needs no argument."),
-    "tools.discovery.lists-sources": Requirement(
+    "tools.sources.takes-nothing": Requirement("seed §4.1", "Discovery needs no argument."),
+    "tools.sources.lists-sources": Requirement(
         "seed §1; seed §2.2", "Discovery returns the data sources with their fact schemas."
     ),
-    "tools.discovery.counts": Requirement(
+    "tools.sources.counts": Requirement(
         "seed §2.2; decisions §5.2",
         "totalCount, builtinCount and customCount are numbers that add up.",
     ),
-    "tools.discovery.ids-work-elsewhere": Requirement(
+    "tools.sources.ids-work-elsewhere": Requirement(
         "seed §4.1 rule 1; seed §2.1", "Each discovered id is accepted by both fact tools."
     ),
-    "tools.discovery.limit": Requirement(
+    "tools.sources.limit": Requirement(
         "decisions §4.6", "Discovery takes a `limit`, and the counts stay true."
     ),
     # get-entity-facts
-    "tools.entity-facts.arguments": Requirement(
+    "tools.entities-facts.arguments": Requirement(
         "seed §4.1", "get-entity-facts requires `dataSourceId` and `name`."
     ),
-    "tools.entity-facts.defaults": Requirement(
+    "tools.entities-facts.defaults": Requirement(
         "seed §4.1", "get-entity-facts assumes namespace `default` and kind `component`."
     ),
-    "tools.entity-facts.result": Requirement(
+    "tools.entities-facts.result": Requirement(
         "seed §2.3", "It returns dataSourceId, entityRef and facts; title and timestamp may lack."
     ),
-    "tools.entity-facts.all-facts-of-the-source": Requirement(
+    "tools.entities-facts.all-facts-of-the-source": Requirement(
         "seed §1; seed §4.1 rule 2", "Every raw fact that the source has on the entity is there."
     ),
-    "tools.entity-facts.of-custom-sources": Requirement(
+    "tools.entities-facts.of-custom-sources": Requirement(
         "seed §1", "A user's own source is asked for like a builtin one."
     ),
     # get-all-entities-facts
@@ -68,28 +68,28 @@ REQUIREMENTS: dict[str, Requirement] = {
         "decisions §4.6", "`facts` keeps the named facts of each entity and drops the others."
     ),
     # Metric tools in common
-    "tools.metrics.defaults": Requirement(
+    "tools.facts.defaults": Requirement(
         "seed §4.1", "The fixed-shape tools assume namespace `default` and kind `component`."
     ),
-    "tools.metrics.name-required": Requirement(
+    "tools.facts.name-required": Requirement(
         "seed §4.1", "Incident, observability, compliance and repository tools require `name`."
     ),
-    "tools.metrics.unconfigured-is-unavailable": Requirement(
+    "tools.facts.unconfigured-is-unavailable": Requirement(
         "seed §1; seed §7", "Metrics whose integration is not configured are not available."
     ),
-    "tools.metrics.real-values": Requirement(
+    "tools.facts.real-values": Requirement(
         "seed §1", "A configured integration fills its metrics with figures."
     ),
-    "tools.metrics.misconfigured-is-unavailable": Requirement(
+    "tools.facts.misconfigured-is-unavailable": Requirement(
         "seed §7", "A broken integration leaves its metrics unavailable."
     ),
-    "tools.metrics.name-or-entity-ref": Requirement(
+    "tools.facts.name-or-entity-ref": Requirement(
         "seed §4.1 rule 4; decisions §4.4", "Code-host and security tools take either way alone."
     ),
-    "tools.metrics.agreeing-name-and-ref": Requirement(
+    "tools.facts.agreeing-name-and-ref": Requirement(
         "decisions §4.4", "Name and entityRef together are taken when they mean one entity."
     ),
-    "tools.metrics.neither-or-differing": Requirement(
+    "tools.facts.neither-or-differing": Requirement(
         "decisions §4.4", "No name at all, or two that differ: `isError` naming both ways."
     ),
     # get-codehost-metrics
@@ -222,12 +222,12 @@ REQUIREMENTS: dict[str, Requirement] = {
         "decisions §4.6", "Both cut long values short and tell how long they are."
     ),
     # get-entity, find-entities, and what get-all-entities-facts chooses
-    "tools.entity.whole": Requirement(
+    "tools.entities.whole": Requirement(
         "decisions §4.6",
         "get-entity tells the owner and how to reach them, relations both ways with totals, the "
         "level in each scorecard and failing checks.",
     ),
-    "tools.entity.written-by-others": Requirement(
+    "tools.entities.written-by-others": Requirement(
         "decisions §4.6", "What people wrote stands apart in get-entity, and is bounded."
     ),
     "tools.find.everyday-questions": Requirement(
@@ -254,7 +254,7 @@ REQUIREMENTS: dict[str, Requirement] = {
         "decisions §4.6",
         "Chosen facts leave long values out unless named, and tell a time that all share once.",
     ),
-    "tools.entity-source": Requirement(
+    "tools.entities-source": Requirement(
         "decisions §4.6",
         "owner, ownerExists, type, lifecycle, tags and labels are facts, and the same names are "
         "read by conditions.",

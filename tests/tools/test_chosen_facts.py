@@ -126,7 +126,7 @@ async def test_pages_go_on_behind_their_last_entity(filled: Service) -> None:
     assert "nextCursor" not in second
 
 
-@pytest.mark.spec("tools.entity-source")
+@pytest.mark.spec("tools.entities-source")
 async def test_what_entities_say_of_themselves_is_a_source_too(filled: Service) -> None:
     ref = "component:default/alpha"
     one = await filled.facts("get-entity-facts", dataSourceId="entity", name="alpha")
@@ -147,7 +147,7 @@ async def test_what_entities_say_of_themselves_is_a_source_too(filled: Service) 
     assert grouped["groups"] == [{"value": True, "count": 3}, {"value": False, "count": 2}]
 
 
-@pytest.mark.spec("tools.entity-source")
+@pytest.mark.spec("tools.entities-source")
 async def test_the_same_names_are_read_by_conditions_of_checks(filled: Service) -> None:
     for fact, value in (("owner", "group:default/team-b"), ("type", "service")):
         where = {"source": "entity", "fact": fact, "operator": "equal", "value": value}

@@ -40,7 +40,7 @@ async def ask(service: Service, tool: str, **arguments: Any) -> dict[str, Any]:
     return structured(tool, await service.ask(tool, **arguments))
 
 
-@pytest.mark.spec("tools.discovery.counts", "tools.discovery.lists-sources")
+@pytest.mark.spec("tools.sources.counts", "tools.sources.lists-sources")
 async def test_a_custom_source_is_discovered_and_counted_once_it_is_defined(
     filled: Service,
 ) -> None:
@@ -59,7 +59,7 @@ async def test_a_custom_source_is_discovered_and_counted_once_it_is_defined(
     assert (shown["draft"], shown["version"]) == (False, "1.0.0")
 
 
-@pytest.mark.spec("tools.discovery.counts")
+@pytest.mark.spec("tools.sources.counts")
 async def test_builtin_is_what_names_what_it_is_built_in_as(start: StartService) -> None:
     sources = [
         *SOURCES,
@@ -71,7 +71,7 @@ async def test_builtin_is_what_names_what_it_is_built_in_as(start: StartService)
     assert (found["totalCount"], found["builtinCount"], found["customCount"]) == (6, 4, 2)
 
 
-@pytest.mark.spec("tools.entity-facts.of-custom-sources", "sources.custom-facts-by-their-names")
+@pytest.mark.spec("tools.entities-facts.of-custom-sources", "sources.custom-facts-by-their-names")
 async def test_its_facts_are_asked_for_by_the_names_that_its_author_gave(filled: Service) -> None:
     await define(filled, QUALITY)
     await push(filled, item(PAYMENTS, **FACTS), item(ORDERS, **LESS), to="team-quality")
@@ -107,7 +107,7 @@ async def test_its_facts_are_asked_for_by_the_names_that_its_author_gave(filled:
     assert "There are: Code coverage, on-call.größe, checkedAt." in text
 
 
-@pytest.mark.spec("tools.entity-facts.of-custom-sources")
+@pytest.mark.spec("tools.entities-facts.of-custom-sources")
 async def test_an_entity_of_which_nobody_said_anything_has_no_facts(filled: Service) -> None:
     await define(filled, QUALITY)
     found = await ask(filled, ONE, dataSourceId="team-quality", name="payments")
@@ -153,7 +153,7 @@ async def test_a_deleted_source_is_unknown_to_every_tool(filled: Service) -> Non
     assert (await ask(filled, DISCOVERY))["customCount"] == 0
 
 
-@pytest.mark.spec("tools.discovery.counts", "tool-error.unknown-data-source")
+@pytest.mark.spec("tools.sources.counts", "tool-error.unknown-data-source")
 async def test_a_thousand_sources_are_counted_and_not_all_listed_in_a_refusal(
     start: StartService,
 ) -> None:

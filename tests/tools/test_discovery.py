@@ -23,8 +23,8 @@ async def wider(start: StartService) -> Service:
 
 
 @pytest.mark.spec(
-    "tools.discovery.takes-nothing",
-    "tools.discovery.lists-sources",
+    "tools.sources.takes-nothing",
+    "tools.sources.lists-sources",
     "sources.the-catalogs-three",
     "sources.unconfigured-are-not-listed",
 )
@@ -41,7 +41,7 @@ async def test_the_catalogs_own_three_sources_are_there_and_no_unconfigured_one(
     }
 
 
-@pytest.mark.spec("tools.discovery.lists-sources", "source.id", "source.title", "source.schema")
+@pytest.mark.spec("tools.sources.lists-sources", "source.id", "source.title", "source.schema")
 async def test_every_listed_source_is_described_as_the_seed_says(wider: Service) -> None:
     found = await wider.facts(DISCOVERY)
     for source in found["dataSources"]:
@@ -82,14 +82,14 @@ async def test_a_source_is_shown_whole_but_for_what_its_handler_keeps(wider: Ser
     assert "s3cret" not in str(result)
 
 
-@pytest.mark.spec("tools.discovery.counts")
+@pytest.mark.spec("tools.sources.counts")
 async def test_the_counts_tell_builtin_sources_from_custom_ones(wider: Service) -> None:
     found = await wider.facts(DISCOVERY)
     assert (found["totalCount"], found["builtinCount"], found["customCount"]) == (5, 3, 2)
     assert found["totalCount"] == len(found["dataSources"])
 
 
-@pytest.mark.spec("tools.discovery.limit")
+@pytest.mark.spec("tools.sources.limit")
 async def test_a_limit_shortens_the_list_and_leaves_the_counts(wider: Service) -> None:
     everything = await wider.facts(DISCOVERY)
     for limit in (1, 4, 5, 2**70):
@@ -98,7 +98,7 @@ async def test_a_limit_shortens_the_list_and_leaves_the_counts(wider: Service) -
         assert (found["totalCount"], found["builtinCount"], found["customCount"]) == (5, 3, 2)
 
 
-@pytest.mark.spec("tools.discovery.ids-work-elsewhere")
+@pytest.mark.spec("tools.sources.ids-work-elsewhere")
 async def test_every_discovered_id_is_taken_by_both_fact_tools(wider: Service) -> None:
     await wider.push("first", component("payments"))
     ref = "component:default/payments"

@@ -47,7 +47,7 @@ async def ask(service: Service, name: str, **arguments: Any) -> dict[str, Any]:
     return structured(TOOL, await service.ask(TOOL, name=name, **arguments))
 
 
-@pytest.mark.spec("tools.entity.whole")
+@pytest.mark.spec("tools.entities.whole")
 async def test_an_entity_is_told_with_its_owner_and_the_ways_to_reach_them(filled: Service) -> None:
     found = await ask(filled, "payments")
     assert (found["entityRef"], found["type"]) == ("component:default/payments", "service")
@@ -71,7 +71,7 @@ async def test_an_owner_that_is_not_in_the_catalog_is_named_and_said_to_be_missi
     assert found["owner"] == {"entityRef": "group:default/team-z", "exists": False}
 
 
-@pytest.mark.spec("tools.entity.whole")
+@pytest.mark.spec("tools.entities.whole")
 async def test_relations_go_both_ways_with_their_totals(filled: Service) -> None:
     payments, ledger = await ask(filled, "payments"), await ask(filled, "component:ledger")
     ledger_ref, payments_ref = "component:default/ledger", "component:default/payments"
@@ -89,7 +89,7 @@ async def test_of_many_relations_the_first_are_named_and_all_are_counted(filled:
     assert (relation["total"], len(relation["targets"])) == (3_002, 20)
 
 
-@pytest.mark.spec("tools.entity.written-by-others")
+@pytest.mark.spec("tools.entities.written-by-others")
 async def test_what_people_wrote_stands_apart_and_is_cut_where_it_is_long(filled: Service) -> None:
     found = await ask(filled, "payments")
     written = found.pop("writtenByOthers")
@@ -120,7 +120,7 @@ async def test_an_entity_that_is_not_there_is_refused_with_those_of_like_names(
     assert "Did you mean component:default/payments?" in text
 
 
-@pytest.mark.spec("tools.entity.written-by-others")
+@pytest.mark.spec("tools.entities.written-by-others")
 async def test_an_answer_stays_short_whatever_was_pushed(
     service: Service, subtests: pytest.Subtests
 ) -> None:

@@ -46,7 +46,7 @@ async def every(service: Service) -> dict[str, Any]:
     return dict(found)
 
 
-@pytest.mark.spec("tools.entity-facts.result", "facts.catalog-facts-are-current")
+@pytest.mark.spec("tools.entities-facts.result", "facts.catalog-facts-are-current")
 async def test_the_catalogs_own_facts_about_an_entity_have_the_seeds_shape(
     filled: Service,
 ) -> None:
@@ -60,7 +60,7 @@ async def test_the_catalogs_own_facts_about_an_entity_have_the_seeds_shape(
     }
 
 
-@pytest.mark.spec("tools.entity-facts.defaults")
+@pytest.mark.spec("tools.entities-facts.defaults")
 async def test_namespace_and_kind_have_the_seeds_defaults(filled: Service) -> None:
     away = component("payments")
     away["metadata"] |= {"namespace": "away", "tags": ["x"]}
@@ -73,7 +73,7 @@ async def test_namespace_and_kind_have_the_seeds_defaults(filled: Service) -> No
     assert (other["entityRef"], other["facts"]["hasTags"]) == ("component:away/payments", True)
 
 
-@pytest.mark.spec("tools.entity-facts.defaults")
+@pytest.mark.spec("tools.entities-facts.defaults")
 async def test_case_blanks_and_references_as_names_are_understood(
     filled: Service, subtests: pytest.Subtests
 ) -> None:
@@ -90,7 +90,7 @@ async def test_case_blanks_and_references_as_names_are_understood(
             assert found["entityRef"] == "resource:default/payments"
 
 
-@pytest.mark.spec("tools.entity-facts.all-facts-of-the-source", "facts.types-are-checked")
+@pytest.mark.spec("tools.entities-facts.all-facts-of-the-source", "facts.types-are-checked")
 async def test_stored_facts_of_every_type_come_back_as_they_were_written(filled: Service) -> None:
     await record(filled, REF, EVERY_TYPE)
     found = await ask(filled)

@@ -54,7 +54,7 @@ def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     "unknown.every-leaf-has-a-reason",
     "unknown.empty-lists-have-a-reason",
     "unknown.not-configured",
-    "tools.metrics.unconfigured-is-unavailable",
+    "tools.facts.unconfigured-is-unavailable",
     "tools.codehost.number-leaves",
     "tools.codehost.boolean-leaves",
 )
@@ -74,7 +74,7 @@ async def test_every_code_host_leaf_is_unknown_for_want_of_an_integration(filled
     "unknown.omitted-groups-have-a-reason",
     "unknown.optional-fields-are-omitted",
     "unknown.not-configured",
-    "tools.metrics.unconfigured-is-unavailable",
+    "tools.facts.unconfigured-is-unavailable",
     "tools.security.unavailable-groups-are-omitted",
     "tools.incident.unavailable-groups-are-omitted",
 )
@@ -96,7 +96,7 @@ async def test_optional_groups_are_left_out_for_want_of_an_integration(
 @pytest.mark.spec(
     "tools.observability.unavailable-is-an-error",
     "tools.repository.unavailable-is-an-error",
-    "tools.metrics.unconfigured-is-unavailable",
+    "tools.facts.unconfigured-is-unavailable",
     "unknown.not-configured",
     "tool-error.says-what-to-do-next",
 )
@@ -114,7 +114,7 @@ async def test_where_nothing_can_stand_for_a_number_the_answer_is_an_error_with_
 # Which entity
 
 
-@pytest.mark.spec("tools.metrics.name-or-entity-ref")
+@pytest.mark.spec("tools.facts.name-or-entity-ref")
 @pytest.mark.parametrize("tool", EITHER)
 async def test_a_name_alone_and_a_reference_alone_both_do(filled: Service, tool: str) -> None:
     expected = await filled.facts(tool, name="payments")
@@ -134,7 +134,7 @@ async def test_a_name_alone_and_a_reference_alone_both_do(filled: Service, tool:
         assert structured(tool, await filled.ask(tool, **way)) == expected, way
 
 
-@pytest.mark.spec("tools.metrics.agreeing-name-and-ref")
+@pytest.mark.spec("tools.facts.agreeing-name-and-ref")
 @pytest.mark.parametrize("tool", EITHER)
 async def test_name_and_reference_together_do_when_they_mean_one_entity(
     filled: Service, tool: str
@@ -149,7 +149,7 @@ async def test_name_and_reference_together_do_when_they_mean_one_entity(
         assert structured(tool, await filled.ask(tool, **way))["unknownReasons"], way
 
 
-@pytest.mark.spec("tools.metrics.neither-or-differing", "tool-error.says-what-to-do-next")
+@pytest.mark.spec("tools.facts.neither-or-differing", "tool-error.says-what-to-do-next")
 @pytest.mark.parametrize("tool", EITHER)
 async def test_neither_or_two_that_differ_are_refused_naming_both_ways(
     filled: Service, tool: str
@@ -169,7 +169,7 @@ async def test_neither_or_two_that_differ_are_refused_naming_both_ways(
             assert way["entityRef"] in text
 
 
-@pytest.mark.spec("tools.metrics.defaults")
+@pytest.mark.spec("tools.facts.defaults")
 async def test_an_entity_is_looked_for_where_the_defaults_and_the_arguments_say(
     filled: Service, subtests: pytest.Subtests
 ) -> None:
@@ -185,7 +185,7 @@ async def test_an_entity_is_looked_for_where_the_defaults_and_the_arguments_say(
                 assert text.startswith(f"There is no entity {ref} in the catalog.")
 
 
-@pytest.mark.spec("tools.repository.no-kind-argument", "tools.metrics.defaults")
+@pytest.mark.spec("tools.repository.no-kind-argument", "tools.facts.defaults")
 async def test_repository_info_is_about_a_component_and_takes_no_kind(filled: Service) -> None:
     text = refusal(await filled.ask(REPOSITORY, name="nobody", namespace="away"))
     assert text.startswith("There is no entity component:away/nobody in the catalog.")

@@ -96,10 +96,10 @@ WRONG_ARGUMENTS: dict[str, tuple[str, dict[str, Any], str]] = {
     "tool-error.bad-argument",
     "tool-error.says-what-to-do-next",
     "result.error-has-text-alone",
-    "tools.metrics.name-required",
+    "tools.facts.name-required",
     "tools.repository.no-kind-argument",
     "tools.all-facts.arguments",
-    "tools.entity-facts.arguments",
+    "tools.entities-facts.arguments",
 )
 async def test_a_wrong_argument_is_refused_with_what_the_tool_takes(filled: Service) -> None:
     for case, (tool, arguments, named) in WRONG_ARGUMENTS.items():

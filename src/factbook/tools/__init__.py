@@ -1,26 +1,17 @@
 """Registry of the tools, in the order in which they are listed."""
 
-from factbook.tools import (
-    all_entities_facts,
-    changed_facts,
-    discovery,
-    entity,
-    entity_facts,
-    fact_history,
-    find_entities,
-    metrics,
-)
+from factbook.tools import all_entities_facts, changed_facts, entities, facts, sources
 from factbook.tools.tool import Context, Tool
 
 TOOLS: tuple[Tool, ...] = (
-    discovery.TOOL,
-    entity_facts.TOOL,
+    sources.SOURCE_DISCOVERY_TOOL,
+    facts.ENTITY_FACTS_TOOL,
     all_entities_facts.TOOL,
-    *metrics.TOOLS,
-    fact_history.TOOL,
+    *facts.METRIC_TOOLS,
+    facts.FACT_HISTORY_TOOL,
     changed_facts.TOOL,
-    entity.TOOL,
-    find_entities.TOOL,
+    entities.ENTITY_TOOL,
+    entities.FIND_ENTITIES_TOOL,
 )
 
 __all__ = ["TOOLS", "Context", "Tool"]

@@ -28,7 +28,7 @@ from factbook.facts.store import Tracked
 from factbook.integrations import catalog
 from factbook.storage.database import LONGEST_SEARCH, limit_time
 from factbook.tools import selection, sources
-from factbook.tools.entity_facts import (
+from factbook.tools.facts import (
     COMMON,
     ENTRY,
     build_stale_members,

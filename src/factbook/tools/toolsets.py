@@ -5,18 +5,18 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from factbook.tools import TOOLS, check_preview, check_results, exemption_request, scorecards
+from factbook.tools import TOOLS, checks, scorecards
 from factbook.tools.tool import Tool, encode_result
 
 READING_CHECK_TOOLS: tuple[Tool, ...] = (
     scorecards.DISCOVERY_TOOL,
-    check_results.ENTITY_RESULTS_TOOL,
-    check_results.CHECK_RESULTS_TOOL,
+    checks.ENTITY_RESULTS_TOOL,
+    checks.CHECK_RESULTS_TOOL,
     scorecards.ROLLUP_TOOL,
-    check_results.CHANGED_RESULTS_TOOL,
-    check_preview.TOOL,
+    checks.CHANGED_RESULTS_TOOL,
+    checks.CHECK_PREVIEW_TOOL,
 )
-WRITING_CHECK_TOOLS: tuple[Tool, ...] = (exemption_request.TOOL,)
+WRITING_CHECK_TOOLS: tuple[Tool, ...] = (checks.EXEMPTION_REQUEST_TOOL,)
 FACTS: Final = "facts"
 CHECKS: Final = "checks"
 MANAGE: Final = "checks-manage"

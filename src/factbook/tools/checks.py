@@ -1,20 +1,26 @@
-"""The tools about results of checks: of a check or scorecard, of one entity, and changed ones."""
+"""Results of checks, previews of changed checks, and requests for exemptions."""
 
+import asyncio
 import re
 from collections import Counter
+from functools import partial
 from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from factbook.auth.permissions import CATALOG_READ, CHECK_READ
+from factbook.audit.trail import audit_writes
+from factbook.auth.permissions import CATALOG_READ, CHECK_READ, EXEMPTION_REQUEST, SOURCE_READ
+from factbook.auth.tokens import Grant
 from factbook.catalog import ref as refs
+from factbook.catalog.people_trust import PeopleTrust
 from factbook.catalog.store import stored_entities
-from factbook.checks import scorecard_figures, state
-from factbook.checks.definitions import exemption_store, scorecard
+from factbook.checks import scorecard_figures, state, trials
+from factbook.checks.definitions import definition_writes, exemption_store, scorecard
 from factbook.checks.definitions.definition_versions import check_store, scorecard_store
+from factbook.checks.definitions.definition_writes import ExemptionCaller
 from factbook.checks.definitions.exemption_store import Exemption, ExemptionFilter
-from factbook.checks.results import level_store, result_queries, state_store
+from factbook.checks.results import entity_evaluation, level_store, result_queries, state_store
 from factbook.checks.results.grader import decode_level
 from factbook.checks.results.result_queries import (
     CheckResult,
@@ -24,10 +30,14 @@ from factbook.checks.results.result_queries import (
     ResultPlace,
 )
 from factbook.checks.results.state_store import Change, ChangeRange, StateCounts
-from factbook.checks.rules.check_definition import parse_stored_check
+from factbook.checks.rules import language, rule_evaluation
+from factbook.checks.rules.check_definition import Check, parse_stored_check
+from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.scorecard_figures import ScorecardInEffect
+from factbook.checks.trials import PreviewScope
 from factbook.clock import iso, iso_or_none
-from factbook.errors import InputError, ToolError
+from factbook.errors import ConflictError, InputError, NotAllowedError, NotFoundError, ToolError
+from factbook.facts import store
 from factbook.tools import check_common, tool
 from factbook.tools.check_common import (
     COUNTS,
@@ -538,4 +548,290 @@ CHANGED_RESULTS_TOOL = Tool(
     ),
     run=run_changed_results,
     permissions=(CATALOG_READ, CHECK_READ),
+)
+
+
+Document = dict[str, Any]
+
+
+class CheckPreviewArguments(Struct, forbid_unknown_fields=True):
+    """A definition, or changes to a stored one, and perhaps one entity."""
+
+    definition: (
+        Annotated[
+            dict[str, Any],
+            describe_argument(
+                "A whole check: id, title and rule, which is a comparison, or all, any or not of "
+                "such; give this or checkId.",
+                {
+                    "id": "covered",
+                    "title": "Covered",
+                    "rule": {
+                        "source": "coverage",
+                        "fact": "lines",
+                        "operator": "greaterThan",
+                        "value": 80,
+                    },
+                },
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+    check_id: (
+        Annotated[
+            str, describe_argument("Id of a stored check; give this or definition.", "covered")
+        ]
+        | UnsetType
+    ) = msgspec.field(default=UNSET, name="checkId")
+    changes: (
+        Annotated[
+            dict[str, Any],
+            describe_argument(
+                "Members to replace in the stored check; none when left out.",
+                {"onUnknown": "fail"},
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+    entity_ref: (
+        Annotated[
+            str,
+            describe_argument("One entity; all when left out.", "component:default/payments-api"),
+        ]
+        | UnsetType
+    ) = msgspec.field(default=UNSET, name="entityRef")
+    limit: Annotated[
+        int, describe_argument("Most changed entities to return.", 20, ge=1, le=200)
+    ] = 20
+
+
+async def run_check_preview(arguments: CheckPreviewArguments, context: Context) -> str:
+    """Counts now and with the check, and the first entities that would change."""
+    check = await _read_previewed_check(arguments, context)
+    ref = await _read_example_ref(arguments, context)
+    scope = PreviewScope([ref] if ref else [])
+    caller = context.call.grant.id
+    try:
+        found = await trials.preview_check(
+            context.database, check, context.now, arguments.limit, caller, scope
+        )
+    except InputError as error:
+        raise ToolError(error.message) from None
+    answer = {
+        "rule": shorten_text(language.describe_rule(check.rule)),
+        **found.age.render(),
+        "now": render_counts(found.now),
+        "then": render_counts(found.then),
+        "changed": found.changed,
+        "entities": [
+            dict(zip(("entityRef", "from", "to"), (one.ref, *one.words), strict=True))
+            for one in found.first
+        ],
+    }
+    told = await _explain_entity(check, ref, context) if ref else {}
+    return encode_result({**answer, **told})
+
+
+async def _read_previewed_check(arguments: CheckPreviewArguments, context: Context) -> Check:
+    document, check_id = arguments.definition, arguments.check_id
+    if isinstance(document, dict) is isinstance(check_id, str):
+        raise ToolError(f"Give exactly one of definition and checkId. {DISCOVER}")
+    if isinstance(check_id, str):
+        stored = await check_common.require_existing(
+            check_store.existing(context.database, check_id)
+        )
+        changes = arguments.changes if isinstance(arguments.changes, dict) else {}
+        merged = {**stored.written, **changes}
+        document = {name: value for name, value in merged.items() if value is not None}
+    assert isinstance(document, dict)
+    call = context.call
+    try:
+        return await definition_writes.read_check_document(
+            document, context.database, call.registry, call.settings.max_json_depth
+        )
+    except InputError as error:
+        raise ToolError(f"The check cannot be taken: {error.message}") from None
+
+
+async def _read_example_ref(arguments: CheckPreviewArguments, context: Context) -> str:
+    if not isinstance(arguments.entity_ref, str):
+        return ""
+    try:
+        ref = refs.canonicalize_ref(arguments.entity_ref, kind="component")
+    except InputError as error:
+        raise ToolError(f"entityRef: {error.message}") from None
+    if await stored_entities.read_entity_id(context.database, ref) is None:
+        raise await build_unknown_entity_error(context.database, ref)
+    return ref
+
+
+async def _explain_entity(check: Check, ref: str, context: Context) -> Document:
+    """The result of the entity, with the facts that it would rest on."""
+    database = context.database
+    entity_id = await stored_entities.read_entity_id(database, ref)
+    document = await stored_entities.read_collectable(database, ref)
+    if entity_id is None or document is None:
+        return {}
+    own = await entity_evaluation.read_own_facts(database, entity_id)
+    facts = {**await store.list_latest_by_ref(database, ref), **own}
+    entity = CheckedEntity(ref, document, facts)
+    told = await asyncio.to_thread(rule_evaluation.explain_check, check, entity, context.now)
+    return drop_empty(
+        {"result": {"state": state.name_state(told.state), **render_explanation(told, values=True)}}
+    )
+
+
+CHECK_PREVIEW_TOOL = Tool(
+    name="get-check-preview",
+    title="Preview of a check",
+    description=(
+        "Returns what a new or a changed check would do: entities by state as they are and as "
+        "they would be, and those that would change, from none where there is no result yet; with "
+        "entityRef why. Nothing is stored. Give exactly one of definition and checkId, from "
+        "get-scorecard-discovery; facts are named as get-data-source-discovery has them. "
+        f"{SIZE_NOTE}; `limit` bounds the entities."
+    ),
+    arguments=CheckPreviewArguments,
+    output_schema=describe_record(
+        {
+            "rule": _TEXT,
+            **AGE,
+            "now": COUNTS,
+            "then": COUNTS,
+            "changed": {"type": "integer", "description": "Entities that would change."},
+            "entities": describe_list(
+                describe_record({"entityRef": _TEXT, "from": _TEXT, "to": _TEXT}, ("entityRef",))
+            ),
+            "result": describe_record(
+                {"state": _TEXT, "message": _TEXT, "because": EVIDENCE}, ("state",)
+            ),
+        },
+        ("rule", "asOf", "now", "then", "changed", "entities"),
+    ),
+    run=run_check_preview,
+    permissions=(CATALOG_READ, SOURCE_READ),
+)
+
+
+class ExemptionRequestArguments(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """The entity, the check or scorecard, the reason and the end."""
+
+    entity_ref: Annotated[
+        str, describe_argument("Whole reference of the entity.", "component:default/payments-api")
+    ] = msgspec.field(name="entityRef")
+    reason: Annotated[
+        str, describe_argument("The reason, which people read.", "Shut down in March", min_length=1)
+    ]
+    check_id: (
+        Annotated[str, describe_argument("Id of a check; give this or scorecardId.", "covered")]
+        | UnsetType
+    ) = msgspec.field(default=UNSET, name="checkId")
+    scorecard_id: (
+        Annotated[str, describe_argument("Id of a scorecard; give this or checkId.", "readiness")]
+        | UnsetType
+    ) = msgspec.field(default=UNSET, name="scorecardId")
+    until: (
+        Annotated[
+            str,
+            describe_argument(
+                "Its last day; only if it may be permanent when left out.", "2027-03-31"
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+    link: (
+        Annotated[
+            str, describe_argument("Link to a ticket; none when left out.", "https://example.com/1")
+        ]
+        | UnsetType
+    ) = UNSET
+
+
+async def run_exemption_request(arguments: ExemptionRequestArguments, context: Context) -> str:
+    """The request as it is stored; raises NotAllowedError unless the caller may ask."""
+    given = {
+        "entity": arguments.entity_ref,
+        "reason": arguments.reason,
+        "check": arguments.check_id,
+        "scorecard": arguments.scorecard_id,
+        "until": arguments.until,
+        "link": arguments.link,
+    }
+    call = context.call
+    _require_consent(call.grant)
+    caller = ExemptionCaller(
+        call.grant.owner, call.grant.permissions, PeopleTrust.of(call.settings)
+    )
+    write = audit_writes(
+        context.database, call.caller(), definition_writes.audit_exemption("exemption.request")
+    )
+    try:
+        wanted = exemption_store.parse_exemption_request(
+            {name: value for name, value in given.items() if value is not UNSET}, context.now
+        )
+        usual = call.settings.exemption_days
+        found = await write(
+            partial(
+                definition_writes.request_exemption,
+                wanted=wanted,
+                caller=caller,
+                now=context.now,
+                usual_days=usual,
+            )
+        )
+    except NotFoundError as error:
+        raise ToolError(f"{error.message} {DISCOVER}") from None
+    except (InputError, ConflictError) as error:
+        raise ToolError(f"The request cannot be taken: {error.message}") from None
+    return encode_result(found.render())
+
+
+def _require_consent(grant: Grant) -> None:
+    """Raise NotAllowedError for a client that was let in to read alone.
+
+    Members of the group that owns an entity may ask without the permission; whoever lets a client
+    act in their name is told of it by that permission.
+    """
+    if grant.grantable is not None and EXEMPTION_REQUEST not in grant.permissions:
+        raise NotAllowedError(
+            f"The client was not allowed to ask for exemptions ({EXEMPTION_REQUEST}).",
+            missing=(EXEMPTION_REQUEST,),
+        )
+
+
+EXEMPTION_REQUEST_TOOL = Tool(
+    name="request-check-exemption",
+    title="Request an exemption",
+    description=(
+        "Asks that an entity be exempt from a check or from a whole scorecard; it holds once "
+        "somebody else has approved it. Ask only when a person told you to, with that person's "
+        "reason. The caller has to be a member of the group that owns the entity, or to have the "
+        "permission. Ids are from get-scorecard-discovery."
+    ),
+    arguments=ExemptionRequestArguments,
+    output_schema=describe_record(
+        dict.fromkeys(
+            (
+                "id",
+                "check",
+                "scorecard",
+                "entity",
+                "reason",
+                "link",
+                "from",
+                "until",
+                "state",
+                "requestedBy",
+                "requestedAt",
+                "decidedBy",
+                "decidedAt",
+                "comment",
+            ),
+            _TEXT,
+        ),
+        ("id", "entity", "reason", "state"),
+    ),
+    run=run_exemption_request,
+    permissions=(CATALOG_READ, CHECK_READ),
+    writes=True,
 )
