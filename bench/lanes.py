@@ -21,7 +21,7 @@ from factbook.app import Application
 from factbook.clock import now
 from factbook.collection.lanes import LaneCollector
 from factbook.integrations.integration import Collected, Integration
-from factbook.operations import collection_commands
+from factbook.operations import commands
 from factbook.outbound.cache import Memory
 from factbook.outbound.client import HttpClient
 from factbook.scheduling import run_queue
@@ -62,7 +62,7 @@ def work(url: str) -> None:
     app = Application(
         Settings(database_url=url), integrations=sources(vendor), connect=lambda _: vendor.client
     )
-    asyncio.run(collection_commands.run_collector(app, LaneCollector))
+    asyncio.run(commands.run_collector(app, LaneCollector))
 
 
 async def fill(url: str) -> None:

@@ -15,7 +15,7 @@ import uvicorn
 
 from factbook import clock, shutdown
 from factbook.app import Application
-from factbook.operations import collection_commands
+from factbook.operations import commands
 from factbook.settings import Settings
 from factbook.settings.table import load_settings
 from factbook.storage import Database
@@ -68,7 +68,7 @@ def main(count: str, port: str | None = None) -> None:
     logs.configure_logs(settings)
     app = Stubborn(settings, int(count))
     if port is None:
-        asyncio.run(collection_commands.run_collector(app))
+        asyncio.run(commands.run_collector(app))
     else:
         app.stopping = partial(shutdown.exit_within, SECONDS)
         uvicorn.run(app, port=int(port), loop="uvloop", lifespan="on", log_config=None)

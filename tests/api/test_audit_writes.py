@@ -4,7 +4,7 @@ import pytest
 
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
 from factbook.clock import SECOND
-from factbook.operations import collection_commands, commands
+from factbook.operations import commands
 from tests.api.auditing import ENTITIES, TESTER, TOKENS, Watch, records, token_id
 from tests.api.defining import FACTS, SOURCES, item, of_entities, pushed
 from tests.service import PUSH, TOOLS, Service, call, component
@@ -149,9 +149,7 @@ async def test_what_is_done_on_the_command_line_is_recorded(service: Service) ->
     await commands.create_token(application, "laptop", "user:kim", [SOURCE_READ], "1d")
     id_ = await token_id(service, "laptop")
     await commands.revoke_token(application, "laptop")
-    await collection_commands.collect_now(
-        application, "owners", "web", lambda run: None, service.time
-    )
+    await commands.collect_now(application, "owners", "web", lambda run: None, service.time)
     # Tokens are made at the computer's time, which is not the test's.
     run, made, revoked = sorted(await watch.new(), key=lambda each: str(each["action"]))
     assert {

@@ -10,7 +10,7 @@ from factbook.auth import permissions
 from factbook.auth.tokens import Narrowing
 from factbook.importers.snapshot import ImportedItem, Snapshot, SnapshotPart
 from factbook.importers.writer import ImportTarget, write_snapshot
-from factbook.operations.doctor import content
+from factbook.operations.doctor import database
 from tests.api.checking import (
     CHECKS,
     EXEMPTIONS,
@@ -215,7 +215,7 @@ async def rights(service: Service, name: str, team: str) -> set[str]:
 
 async def rights_of(service: Service) -> AsyncIterator[tuple[str, str, str]]:
     """What the doctor finds."""
-    async for one in content.examine_rights(service.state.database, service.state.settings):
+    async for one in database.examine_rights(service.state.database, service.state.settings):
         yield one.state, one.what, one.advice
 
 

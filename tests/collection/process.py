@@ -17,7 +17,7 @@ from pathlib import Path
 from factbook.app import Application
 from factbook.collection.lanes import LaneCollector
 from factbook.integrations.integration import Collected, Integration
-from factbook.operations import collection_commands
+from factbook.operations import commands
 from factbook.outbound.cache import Memory
 from factbook.outbound.client import HttpClient
 from factbook.settings import Settings
@@ -66,9 +66,7 @@ def main(
     vendor = SlowVendor(Path(asked), float(latency))
     integrations = (made_up(vendor, int(at_once)),)
     app = Application(settings, integrations=integrations, connect=lambda _: vendor.client)
-    asyncio.run(
-        collection_commands.run_collector(app, LaneCollector if sharing == "true" else None)
-    )
+    asyncio.run(commands.run_collector(app, LaneCollector if sharing == "true" else None))
 
 
 def advance(seconds: float) -> None:

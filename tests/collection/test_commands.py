@@ -11,7 +11,7 @@ from factbook.app import Application
 from factbook.cli import sources
 from factbook.clock import HOUR
 from factbook.errors import InputError, NotFoundError
-from factbook.operations import collection_commands
+from factbook.operations.commands import collect_now, list_statuses
 from factbook.scheduling.lease import Role
 from factbook.scheduling.runs import RunRecord
 from factbook.settings import Settings
@@ -124,9 +124,7 @@ async def collect(
     app: Application, time: Time, ref: str | None = None
 ) -> tuple[RunRecord, list[int]]:
     shown: list[int] = []
-    run = await collection_commands.collect_now(
-        app, "vendor-0", ref, lambda run: shown.append(run.covered), clock=time
-    )
+    run = await collect_now(app, "vendor-0", ref, lambda run: shown.append(run.covered), clock=time)
     return run, shown
 
 
@@ -160,7 +158,7 @@ async def test_collect_says_what_it_cannot_do(service: Service) -> None:
     await service.push("all", component("unmapped"))
     app, time = application(service, Vendor()), service.time
     with pytest.raises(InputError, match=r'No source "techdocs" is collected.*vendor-0'):
-        await collection_commands.collect_now(app, "techdocs", None, print, clock=time)
+        await collect_now(app, "techdocs", None, print, clock=time)
     with pytest.raises(NotFoundError, match="no entity component:default/nobody"):
         await collect(app, time, "nobody")
     with pytest.raises(NotFoundError, match="vendor-0 is not about unmapped"):
@@ -181,7 +179,7 @@ async def test_sources_are_listed_with_how_they_are_doing(service: Service) -> N
         for pause in (30_000, 60_000):
             service.time.advance(pause)
             await collector.drain()
-    statuses = await collection_commands.list_statuses(app, service.time)
+    statuses = await list_statuses(app, service.time)
     rows = {str(row[0]): row for row in sources.tabulate_sources(statuses).rows}
     assert rows["vendor-0"][1:8] == ("up", "3 minutes ago", 1, 0, 0, 0, 1)
     assert rows["vendor-1"][1:6] == ("down", None, 0, 1, 0)

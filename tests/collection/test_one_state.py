@@ -7,8 +7,8 @@ import pytest
 
 from factbook.clock import DAY, HOUR
 from factbook.integrations import SOURCES
-from factbook.operations.doctor import runtime
-from factbook.operations.doctor.findings import Finding
+from factbook.operations.doctor import examination
+from factbook.operations.doctor.database import Finding
 from tests.collection.madeup import DOWN, Vendor, integration
 from tests.collection.world import LATEST, World
 
@@ -22,7 +22,9 @@ async def told(world: World) -> dict[str, Any]:
     [up] = re.findall(r'factbook_source_up{source="vendor"} (\S+)', metrics)
     found: list[Finding] = []
     source = world.integration.source
-    async for finding in runtime.check_sources(world.database, [source], world.service.time.now):
+    async for finding in examination.check_sources(
+        world.database, [source], world.service.time.now
+    ):
         found.append(finding)
     return {"discovery": health["state"], "metric": metric, "up": float(up), "doctor": found[0]}
 

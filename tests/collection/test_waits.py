@@ -10,8 +10,8 @@ from factbook.cli.sources import Lines
 from factbook.clock import MINUTE, iso
 from factbook.facts import freshness
 from factbook.integrations import SOURCES
-from factbook.operations import collection_commands
-from factbook.operations.collection_commands import SourceStatus
+from factbook.operations import commands
+from factbook.operations.commands import SourceStatus
 from factbook.scheduling import runs
 from factbook.scheduling.runs import RunRecord
 from tests.collection.madeup import LIMITED, Vendor, integration
@@ -44,7 +44,7 @@ async def shown(world: World) -> dict[str, str]:
     status = SourceStatus(source, known, None, now)
     found["factbook sources"] = sources.tabulate_sources([status]).rows[0][1]
     found["factbook sources --json"] = sources.source_json(status)["health"].get("reason")
-    detail = await collection_commands.read_source_detail(database, source, now, failed=False)
+    detail = await commands.read_source_detail(database, source, now, failed=False)
     found["factbook sources show"] = detail.condition.reason
     tool = await service.facts("get-data-source-discovery")
     [told] = [one["health"] for one in tool["dataSources"] if one["id"] == "vendor"]

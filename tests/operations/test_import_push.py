@@ -11,8 +11,8 @@ import pytest
 from factbook.catalog.sets import PushRules
 from factbook.client import Client
 from factbook.importers.snapshot import ImportedItem, ReadingProblem, Snapshot, SnapshotPart
-from factbook.operations import import_push
-from factbook.operations.import_push import PushedPart, push_snapshot
+from factbook.operations import imports
+from factbook.operations.imports import PushedPart, push_snapshot
 from factbook.settings import Settings
 from tests.cli.bridge import Bridge
 from tests.importers.reading import item, part
@@ -181,7 +181,7 @@ async def test_what_is_pushed_meanwhile_counts(pushes: SnapshotPushes, method: s
 async def test_pages_of_two_revisions_are_read_again(
     pushes: SnapshotPushes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(import_push, "_PAGE", 2)
+    monkeypatch.setattr(imports, "_PAGE", 2)
     await pushes.push(*items(1, 2, 3, 4, 5))
 
     async def second_page() -> None:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from factbook.operations import import_snapshot
-from factbook.operations.import_snapshot import settings_in_cluster
+from factbook.operations import imports
+from factbook.operations.imports import settings_in_cluster
 from factbook.settings import Settings
 
 
@@ -15,7 +15,7 @@ from factbook.settings import Settings
 def test_only_the_address_of_the_api_server_is_added(
     host: str, network: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(import_snapshot, "ACCOUNT_FOLDER", str(tmp_path))
+    monkeypatch.setattr(imports, "ACCOUNT_FOLDER", str(tmp_path))
     (tmp_path / "ca.crt").write_text("a certificate")
     found = settings_in_cluster(Settings(), {"KUBERNETES_SERVICE_HOST": host})
     assert (found.outgoing_networks, found.outgoing_direct) == ([network], [host])

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 import pytest
 
 from factbook.client import Client
-from factbook.operations.import_push import PushedPart, default_rules, push_snapshot
+from factbook.operations.imports import PushedPart, default_rules, push_snapshot
 from tests.cli.bridge import Bridge
 from tests.fakes import faults
 from tests.fakes.kubernetes.app import FakeKubernetes

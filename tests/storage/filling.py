@@ -18,7 +18,7 @@ from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
 from factbook.clock import DAY, HOUR
 from factbook.collection import run_start
 from factbook.integrations import SOURCES
-from factbook.operations import collection_commands
+from factbook.operations import commands
 from factbook.settings import Settings
 from factbook.storage.migrations import list_migrations
 from factbook.web import pages
@@ -80,9 +80,7 @@ async def _fill_facts(service: Service) -> None:
         service.time.advance(HOUR)
         await push(service, item("component:default/payments", lines=lines, tool="cov"))
     await define(service, of_entities())
-    await collection_commands.collect_now(
-        service.application, "owners", None, lambda run: None, service.time
-    )
+    await commands.collect_now(service.application, "owners", None, lambda run: None, service.time)
     _done(await service.http.put(f"{DATA_SOURCES}/draft", json=pushed("draft")))
     world = World(service)
     await world.push("one", "two")

@@ -19,7 +19,7 @@ import uvicorn
 from factbook.app import Application
 from factbook.facts.datasource import Lifecycle
 from factbook.integrations.integration import Collected
-from factbook.operations import collection_commands
+from factbook.operations import commands
 from factbook.outbound.cache import Memory
 from factbook.outbound.client import HttpClient
 from factbook.settings.table import load_settings
@@ -59,7 +59,7 @@ def main(asked: str, port: str | None = None) -> None:
     source = integration(vendor, cadence="* * * * *", size=SIZE, at_once=2, lifecycle=kept)
     app = Application(settings, integrations=(source,), connect=lambda _: vendor.client)
     if port is None:
-        asyncio.run(collection_commands.run_collector(app))
+        asyncio.run(commands.run_collector(app))
     else:
         uvicorn.run(app, port=int(port), loop="uvloop", lifespan="on", log_config=None)
 

@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from factbook.importers.records import ImportPartRecord
     from factbook.importers.runner import ImportReport
     from factbook.importers.writer import PartResult
-    from factbook.operations.import_push import PushedPart
-    from factbook.operations.import_snapshot import OneReading
+    from factbook.operations.imports import OneReading, PushedPart
 if TYPE_CHECKING:
     from factbook.backend import Backend
     from factbook.importers.records import ImportPartRecord, ImportRun
@@ -594,7 +593,7 @@ def import_kubernetes(
         run_chosen_import(Chosen("kubernetes", chosen), database_url, plan=plan, as_json=as_json)
         return
     from factbook.importers.kubernetes import WORKLOADS_PART
-    from factbook.operations.import_push import default_rules, find_stated_names, push_snapshot
+    from factbook.operations.imports import default_rules, find_stated_names, push_snapshot
 
     with connect_server(context, push, token, push_word) as client:
         names = find_stated_names(client, f"kubernetes.{cluster}.{WORKLOADS_PART}", default_rules())
@@ -613,7 +612,7 @@ def _read_cluster(chosen: dict[str, Any], names: dict[str, str]) -> "OneReading"
     import asyncio
     import os
 
-    from factbook.operations.import_snapshot import read_system_once, settings_in_cluster
+    from factbook.operations.imports import read_system_once, settings_in_cluster
 
     with show_progress("Reading") as show:
         settings = settings_in_cluster(settings_from(None), os.environ)

@@ -25,7 +25,7 @@ from factbook.errors import InputError
 
 if TYPE_CHECKING:
     from factbook.operations.backups import Restored
-    from factbook.operations.doctor.findings import Finding
+    from factbook.operations.doctor.database import Finding
 
 
 _STATE_COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}

@@ -41,7 +41,7 @@ from factbook.errors import InputError
 
 if TYPE_CHECKING:
     from factbook.collection.lanes import LaneCollector
-    from factbook.operations.collection_commands import SourceDetail, SourceStatus
+    from factbook.operations.commands import SourceDetail, SourceStatus
     from factbook.scheduling.runs import CountedGap, RunRecord
 if TYPE_CHECKING:
     from factbook.cli.source_plans import SourceStep
@@ -137,12 +137,10 @@ def worker(database_url: DatabaseUrl = None) -> None:
     import uvloop
 
     from factbook.backend import Backend
-    from factbook.operations import collection_commands
+    from factbook.operations import commands
 
     settings = service_settings(database_url)
-    uvloop.run(
-        collection_commands.run_collector(Backend.traced(settings), _sharing(settings.database_url))
-    )
+    uvloop.run(commands.run_collector(Backend.traced(settings), _sharing(settings.database_url)))
 
 
 def _sharing(database_url: str) -> "type[LaneCollector] | None":
@@ -178,12 +176,12 @@ def collect(
     import asyncio
 
     from factbook.backend import Backend
-    from factbook.operations import collection_commands
+    from factbook.operations import commands
 
     # How the run ends is what the command itself says.
     settings = msgspec.structs.replace(settings_from(database_url), log_level="error")
     with Backend.traced_meanwhile(settings) as service, run_progress(source) as show:
-        run = asyncio.run(collection_commands.collect_now(service, source, entity, show))
+        run = asyncio.run(commands.collect_now(service, source, entity, show))
     if as_json:
         print_json(_run_json(run))
     else:
@@ -202,9 +200,9 @@ def list_sources(database_url: DatabaseUrl = None, as_json: Json = False) -> Non
       factbook sources
       factbook sources list --json
     """
-    from factbook.operations import collection_commands
+    from factbook.operations import commands
 
-    found = run_on_database(database_url, collection_commands.list_statuses)
+    found = run_on_database(database_url, commands.list_statuses)
     columns, rows = tabulate_sources(found)
     print_answer(list(map(source_json, found)), columns, rows, as_json=as_json)
 
@@ -231,9 +229,9 @@ def show_source(
       factbook sources show github --failed
       factbook sources show github --json
     """
-    from factbook.operations import collection_commands
+    from factbook.operations import commands
 
-    detail = run_on_database(database_url, collection_commands.find_detail, source, failed=failed)
+    detail = run_on_database(database_url, commands.find_detail, source, failed=failed)
     if as_json:
         print_json(_detail_json(detail))
         return

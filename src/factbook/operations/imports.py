@@ -1,23 +1,400 @@
-"""Imports on the database without a server: reading, planning, writing, and held removals."""
+"""Imports on the database without a server, and snapshots pushed to a server."""
 
-from collections.abc import Mapping, Sequence
+import ipaddress
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from factbook.audit.trail import COMMAND_LINE, About, AuditEntry, Caller, audit_writes
 from factbook.backend import Backend
-from factbook.catalog.sets import PushRules
+from factbook.catalog import sets
+from factbook.catalog.sets import Prepared, PushRules
+from factbook.catalog.store.stored_sets import StoredItem
+from factbook.client import ApiError, Client, Item
 from factbook.clock import Clock, now
-from factbook.errors import ConfigurationError, NotFoundError
+from factbook.datasources.clients import ClientFactory
+from factbook.errors import ConfigurationError, ConflictError, NotFoundError
 from factbook.importers import records, registry, runner, writer
 from factbook.importers.importer import Importer, Show
+from factbook.importers.kubernetes import ACCOUNT_FOLDER
+from factbook.importers.merge import (
+    Candidate,
+    CheckedPart,
+    Doubt,
+    ImportMarks,
+    MergedPart,
+    StoredMember,
+    check_snapshot,
+    merge_part,
+)
 from factbook.importers.records import ImportPartRecord
 from factbook.importers.registry import ImporterDetail
 from factbook.importers.runner import ImportReport, audit_written_set, make_outcome
-from factbook.importers.snapshot import PREFIX, name_set
+from factbook.importers.snapshot import (
+    PREFIX,
+    STATED,
+    ImportedItem,
+    ReadingProblem,
+    Snapshot,
+    SnapshotPart,
+    name_set,
+)
 from factbook.importers.writer import ImportTarget, make_import_actor
+from factbook.schemas.catalog import Changes, Difference
+from factbook.settings import Settings
 from factbook.settings.option_tables import DEFAULT_INSTANCE
 from factbook.storage import Database
+
+
+class OneReading(NamedTuple):
+    """Snapshot of an importer, and the calls that it took."""
+
+    importer: str
+    snapshot: Snapshot
+    calls: int
+
+
+class _OwnMemory:
+    """Memory of a process that reads once."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, bytes] = {}
+
+    async def get(self, key: str) -> bytes | None:
+        return self._kept.get(key)
+
+    async def put(self, key: str, value: bytes, *, days: int | None = None) -> None:
+        self._kept[key] = value
+
+
+async def read_system_once(
+    kind: str,
+    options: Mapping[str, Any],
+    settings: Settings,
+    show: Show,
+    names: Mapping[str, str] = MappingProxyType({}),
+) -> OneReading:
+    """Read a system as an importer of this kind with these options does.
+
+    `names` are namespaces and names in the catalog, by external id, which stay.
+    Raises ConfigurationError for a mistake in the options.
+    """
+    importer = registry.configure_importer(kind, DEFAULT_INSTANCE, options, settings.integrations)
+    client = ClientFactory(settings, now).client(importer.integration)
+    try:
+        memory = _OwnMemory()
+        if names:
+            await memory.put(STATED, msgspec.json.encode(names))
+        snapshot = await importer.read(client, memory, now(), show)
+        return OneReading(importer.id, snapshot, client.health.calls)
+    finally:
+        await client.aclose()
+
+
+def settings_in_cluster(settings: Settings, environment: Mapping[str, str]) -> Settings:
+    """The settings with which the API server of the cluster around this process is called.
+
+    Its address is private, and its authority is that of the cluster.
+    """
+    host, authority = environment.get("KUBERNETES_SERVICE_HOST", ""), Path(ACCOUNT_FOLDER, "ca.crt")
+    networks = [*settings.outgoing_networks]
+    try:
+        networks.append(str(ipaddress.ip_network(host)))
+    except ValueError:
+        return settings
+    found = str(authority) if authority.exists() else None
+    return msgspec.structs.replace(
+        settings,
+        outgoing_networks=networks,
+        outgoing_direct=[*settings.outgoing_direct, host],
+        outgoing_ca_file=settings.outgoing_ca_file or found,
+    )
+
+
+_RIGHTS_ANNOTATION: Final = "import-rights"
+_RIGHTS_SEPARATOR: Final = ", "
+
+_PAGE: Final = 1_000
+_ATTEMPTS: Final = 5
+_NOTHING: Final = Changes(added=0, updated=0, removed=0, unchanged=0)
+
+
+def mark_rights(snapshot: Snapshot) -> Snapshot:
+    """The snapshot with an annotation on each entity that was found by rights."""
+    parts = (replace(part, items=tuple(map(_mark_item, part.items))) for part in snapshot.parts)
+    return replace(snapshot, parts=tuple(parts))
+
+
+def _mark_item(item: ImportedItem) -> ImportedItem:
+    if not item.rights:
+        return item
+    return replace(
+        item, marks={**item.marks, _RIGHTS_ANNOTATION: _RIGHTS_SEPARATOR.join(sorted(item.rights))}
+    )
+
+
+class RememberedRights:
+    """Rights that the entities of a set were found by, of which a reading has only some."""
+
+    def __init__(
+        self, rules: PushRules, members: Iterable[StoredMember], seen: frozenset[str]
+    ) -> None:
+        self._annotation = f"{rules.annotator.domain}/{_RIGHTS_ANNOTATION}"
+        by_ref = {one.prepared.ref: self._rights(one.prepared.document) for one in members}
+        self._lost = {ref: rights - seen for ref, rights in by_ref.items() if rights - seen}
+        self.rights = frozenset[str]().union(*by_ref.values())
+
+    def kept(self, found: Sequence[Candidate]) -> list[Candidate]:
+        """Entities found, still with the rights that the reading does not have.
+
+        Else a component of two resources would forget the one that is not seen any more.
+        """
+        return [self._kept(one, self._lost.get(one.prepared.ref)) for one in found]
+
+    def _kept(self, one: Candidate, lost: frozenset[str] | None) -> Candidate:
+        if not lost:
+            return one
+        entity = msgspec.json.decode(one.prepared.document)
+        rights = lost | self._rights(one.prepared.document)
+        entity["metadata"]["annotations"][self._annotation] = _RIGHTS_SEPARATOR.join(sorted(rights))
+        document = msgspec.json.encode(entity).decode()
+        return one._replace(prepared=sets.prepare_unchanged(one.prepared.ref, document))
+
+    def _rights(self, document: str) -> frozenset[str]:
+        """The rights in the annotation of an entity."""
+        annotations = msgspec.json.decode(document)["metadata"].get("annotations", {})
+        text = annotations.get(self._annotation, "")
+        return frozenset(text.split(_RIGHTS_SEPARATOR)) if text else frozenset()
+
+
+class PushedPart(NamedTuple):
+    """Result of pushing a part, or of planning that; `held` are removals that were not made.
+
+    `moves` has the new reference of each entity by its former one.
+    """
+
+    set: str
+    complete: bool
+    changes: Changes
+    difference: Sequence[Difference]
+    problems: Sequence[ReadingProblem]
+    held: Sequence[str]
+    reason: str
+    moves: Mapping[str, str] = MappingProxyType({})
+
+
+class _SetContent(NamedTuple):
+    """Content of a set as the server has it."""
+
+    revision: int
+    members: list[StoredMember]
+
+
+@dataclass
+class _Refused:
+    """Refusals of the server: references that others own, and entities that are not valid.
+
+    `origins` are those of the latter, whose entities stay as they are.
+    """
+
+    refs: set[str] = field(default_factory=set)
+    origins: set[str] = field(default_factory=set)
+    problems: list[ReadingProblem] = field(default_factory=list)
+
+    def add(self, candidate: Candidate, message: str) -> None:
+        """Note a candidate."""
+        self.refs.add(candidate.prepared.ref)
+        self.problems.append(ReadingProblem(candidate.origin, message))
+
+
+def default_rules() -> PushRules:
+    """Rules of a server with the default settings; another one refuses what it does not take."""
+    return PushRules.of(Settings())
+
+
+def find_stated_names(client: Client, name: str, known: PushRules) -> dict[str, str]:
+    """Namespaces and names in a set by external id; empty for a set that is not there."""
+    members = _SnapshotPush(client, known, dry_run=True, remove=False).members(name)
+    return {one.external_id: one.prepared.ref.partition(":")[2] for one in members}
+
+
+def push_snapshot(
+    client: Client,
+    importer: str,
+    snapshot: Snapshot,
+    known: PushRules,
+    *,
+    dry_run: bool = False,
+    remove: bool = False,
+) -> list[PushedPart]:
+    """Replace the set of each part; with `remove`, also what would be held goes.
+
+    Raises ApiError for what the server refuses as a whole, ConflictError if the set was changed
+    again and again.
+    """
+    push = _SnapshotPush(client, known, dry_run=dry_run, remove=remove)
+    origins = {
+        part.key: push.origins(f"{importer}.{part.key}")
+        for part in snapshot.parts
+        if any(item.known_only for item in part.items)
+    }
+    return [
+        push.part(f"{importer}.{part.part.key}", part)
+        for part in check_snapshot(importer, mark_rights(snapshot), known, origins)
+    ]
+
+
+class _SnapshotPush:
+    def __init__(self, client: Client, known: PushRules, *, dry_run: bool, remove: bool) -> None:
+        self._client = client
+        self._rules = known
+        self._marks = ImportMarks(known)
+        self._dry_run = dry_run
+        self._remove = remove
+
+    def members(self, name: str) -> list[StoredMember]:
+        """The entities of a set."""
+        return self._content(name).members
+
+    def origins(self, name: str) -> dict[str, str]:
+        """The origin of each entity of a set, by reference."""
+        return {one.prepared.ref: one.origin for one in self.members(name)}
+
+    def part(self, name: str, part: CheckedPart) -> PushedPart:
+        """Push one part."""
+        refused = _Refused()
+        for _ in range(_ATTEMPTS):
+            content = self._content(name)
+            found = [one for one in part.found if one.prepared.ref not in refused.refs]
+            unread = part.unread | refused.origins
+            wanted = self._merged(part.part, content, found, unread)
+            try:
+                changes, difference = self._replaced(name, content, wanted)
+            except ApiError as error:
+                if not self._understood(error, wanted, found, refused):
+                    raise
+                continue
+            problems = [*part.problems, *refused.problems]
+            return PushedPart(
+                name,
+                part.whole,
+                changes,
+                difference,
+                problems,
+                wanted.held,
+                wanted.reason,
+                wanted.moves,
+            )
+        raise ConflictError(f"The set {name} was changed again and again; nothing was written.")
+
+    def _merged(
+        self,
+        part: SnapshotPart,
+        content: _SetContent,
+        found: Sequence[Candidate],
+        unread: Collection[str],
+    ) -> MergedPart:
+        """The wanted content of the set; whoever asks for removals believes the reading."""
+        if self._remove:
+            wanted = merge_part(part, content.members, found, unread, Doubt())
+            return _without_refs(wanted, wanted.held) if wanted.held else wanted
+        remembered = RememberedRights(self._rules, content.members, part.rights)
+        doubt = Doubt(remembered.rights)
+        return merge_part(part, content.members, remembered.kept(found), unread, doubt)
+
+    def _content(self, name: str) -> _SetContent:
+        """The set of one revision: pages of two are read again, as another push came between."""
+        for _ in range(_ATTEMPTS):
+            revisions, items = self._pages(name)
+            if len(revisions) == 1:
+                return _SetContent(revisions.pop(), [self._member(item) for item in items])
+        raise ConflictError(f"The set {name} was changed again and again; nothing was written.")
+
+    def _pages(self, name: str) -> tuple[set[int], list[Item]]:
+        revisions, items, cursor = set[int](), list[Item](), None
+        try:
+            while True:
+                page = self._client.set(name, limit=_PAGE, cursor=cursor)
+                revisions.add(page.revision)
+                items += page.items
+                if (cursor := page.next_cursor) is None:
+                    return revisions, items
+        except ApiError as error:
+            if error.status != 404:
+                raise
+        return {self._revision(name)}, []
+
+    def _revision(self, name: str) -> int:
+        """The revision of a set without items, 0 if it never had any."""
+        try:
+            return max((one.revision for one in self._client.revisions(name)), default=0)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            return 0
+
+    def _member(self, item: Item) -> StoredMember:
+        document = msgspec.json.encode(item.entity).decode()
+        stored = StoredItem(item.id, item.entity_ref, document, item.set, item.updated_by, 0)
+        return self._marks.member(stored)
+
+    def _replaced(
+        self, name: str, content: _SetContent, wanted: MergedPart
+    ) -> tuple[Changes, Sequence[Difference]]:
+        if not content.members and not wanted.wanted:
+            return _NOTHING, ()
+        answer = self._client.push(
+            name,
+            [sets.make_raw_item(prepared.document) for prepared in wanted.wanted],
+            dry_run=self._dry_run,
+            max_removals=len(wanted.removed),
+            if_match=content.revision,
+        )
+        return answer.changes, answer.difference or ()
+
+    def _understood(
+        self,
+        error: ApiError,
+        wanted: MergedPart,
+        found: Iterable[Candidate],
+        refused: _Refused,
+    ) -> bool:
+        """True if another try can succeed, without what the server refused."""
+        if error.status == 412:
+            return True
+        candidates = {one.prepared.ref: one for one in found}
+        before = len(refused.refs)
+        for conflict in error.details.get("conflicts", ()):
+            if one := candidates.get(conflict["entityRef"]):
+                owner = f"{one.prepared.ref} is owned by {conflict['owner']}"
+                refused.add(one, f"{owner}, and stays as it is there")
+        for problem in error.details.get("problems", ()):
+            prepared, path = _prepared_place(problem["path"], wanted.wanted)
+            if prepared and (one := candidates.get(prepared.ref)):
+                refused.add(one, f"{path}: {problem['message']}")
+                refused.origins.add(one.origin)
+        return len(refused.refs) > before
+
+
+def _without_refs(wanted: MergedPart, refs: Sequence[str]) -> MergedPart:
+    """The content of a set without these, too."""
+    going = set(refs)
+    left = [one for one in wanted.wanted if one.ref not in going]
+    return MergedPart(left, sorted({*wanted.removed, *going}))
+
+
+def _prepared_place(path: str, wanted: Sequence[Prepared]) -> tuple[Prepared | None, str]:
+    """The entity that a JSON path of a push leads to, and the path in it."""
+    index, _, below = path.removeprefix("items[").partition("]")
+    if path.startswith("items[") and index.isdecimal() and int(index) < len(wanted):
+        return wanted[int(index)], below.removeprefix(".")
+    return None, path
+
 
 _WITHOUT: Final = (
     "{} has to hold a credential, or the settings a table [integrations.{}.{}] with one."

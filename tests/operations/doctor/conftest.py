@@ -8,8 +8,8 @@ import httpx2
 import pytest
 
 from factbook.datasources.clients import Connect
+from factbook.operations.doctor.database import Finding
 from factbook.operations.doctor.examination import examine
-from factbook.operations.doctor.findings import Finding
 from tests.conftest import TOKEN_KEY
 from tests.service import NOON
 

@@ -8,7 +8,7 @@ import pytest
 
 from factbook.datasources.clients import Connect
 from factbook.integrations.integration import Integration
-from factbook.operations.doctor import runtime
+from factbook.operations.doctor import examination
 from factbook.outbound.client import HttpClient
 from factbook.outbound.network import Sender
 from tests.api.defining import define, of_entities
@@ -165,7 +165,7 @@ async def test_a_host_that_does_not_answer_in_time_keeps_nobody_waiting(
         return HttpClient(integration.base_url, Sender(httpx2.MockTransport(never), seconds=600))
 
     # Nobody wants to wait for as long as the doctor does.
-    monkeypatch.setattr(runtime, "_SECONDS", 0.05)
+    monkeypatch.setattr(examination, "_SECONDS", 0.05)
     table = {"datadog": {"default": datadog.KEYS}}
     found = only(await look(connect=connect, integrations=table), "integration datadog")
     assert (found.state, "No answer within" in found.what) == ("problem", True)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from factbook.operations.doctor import configuration, database, runtime
+from factbook.operations.doctor import database, examination
 from factbook.settings import Settings
 
 
@@ -36,10 +36,10 @@ def test_the_file_system_of_a_folder_is_that_of_the_nearest_mount(tmp_path: Path
 
 
 def test_clocks_that_are_apart_are_told() -> None:
-    [one, other] = runtime.check_clocks({"near": 4_000, "fast": 9_000, "slow": -60_000})
+    [one, other] = examination.check_clocks({"near": 4_000, "fast": 9_000, "slow": -60_000})
     assert one.what == "The clock of fast is 9 s ahead of this one."
     assert other.what == "The clock of slow is 60 s behind this one."
-    assert [found.state for found in runtime.check_clocks({"near": 4_000})] == ["ok"]
+    assert [found.state for found in examination.check_clocks({"near": 4_000})] == ["ok"]
 
 
 @pytest.mark.parametrize(
@@ -48,11 +48,11 @@ def test_clocks_that_are_apart_are_told() -> None:
 def test_few_open_files_are_told(monkeypatch: pytest.MonkeyPatch, most: int, state: str) -> None:
     # A process that lowers it cannot raise it again.
     monkeypatch.setattr("resource.getrlimit", lambda _: (most, most))
-    found = next(configuration.check_machine(Settings()))
+    found = next(examination.check_machine(Settings()))
     assert (found.state, "files open" in found.what) == (state, True)
 
 
 def test_more_processes_than_there_is_memory_for_are_told() -> None:
-    assert [one.state for one in configuration.check_machine(Settings(workers=1))] == ["ok"]
-    [_, found] = configuration.check_machine(Settings(workers=1_000_000))
+    assert [one.state for one in examination.check_machine(Settings(workers=1))] == ["ok"]
+    [_, found] = examination.check_machine(Settings(workers=1_000_000))
     assert (found.state, "MiB of memory are free" in found.what) == ("warning", True)
