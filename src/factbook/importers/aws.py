@@ -358,7 +358,9 @@ async def _assume_role(
         headers = sign_request(request, own, Scope("sts", options.sts_region), now)
     answer = await sts.get(f"/?{query}", headers=headers)
     if not answer.ok:
-        return _explain_refusal(answer)
+        if answer.status in {400, 401, 403}:
+            return Missing(Outcome.REFUSED, f"{_NO_ROLE}: STS answered {answer.status}")
+        return answer.missing
     found = answer.data.get(f"{action}Response", {}) if isinstance(answer.data, dict) else {}
     result = (
         read_as(found.get(f"{action}Result"), _AssumedRole) if isinstance(found, dict) else None
@@ -367,12 +369,6 @@ async def _assume_role(
         return Missing(Outcome.TRANSIENT, f"{_NO_ROLE}: STS answered in an unknown form")
     temporary = result.credentials
     return AwsKeys(temporary.access_key_id, temporary.secret_access_key, temporary.session_token)
-
-
-def _explain_refusal(answer: Answer) -> Missing:
-    if answer.status in {400, 401, 403}:
-        return Missing(Outcome.REFUSED, f"{_NO_ROLE}: STS answered {answer.status}")
-    return answer.missing
 
 
 class _ThrottledError(Exception):
@@ -680,7 +676,9 @@ class _OrganizationParts:
             missing is None,
             tuple(items),
             tuple(self._problems),
-            rights=frozenset(_list_aws_rights(wanted)),
+            rights=frozenset(
+                f"organization {one.organization}" for one in wanted if one.organization
+            ),
             failed=none or any(one.passing for one in unknown),
         )
 
@@ -742,10 +740,6 @@ def _make_aws_item(entity: Entity, id_: str, raw: Any, *, tentative: bool = Fals
 def _make_aws_origin(id_: str) -> str:
     kind = "organizational-unit" if id_.startswith("ou-") else "account"
     return f"{_ORIGIN}/{kind}/{id_}"
-
-
-def _list_aws_rights(listed: Iterable[AwsAccount]) -> Iterable[str]:
-    return (f"organization {one.organization}" for one in listed if one.organization)
 
 
 async def _read_units(api: OrganizationsApi) -> UnitTree:

@@ -71,7 +71,10 @@ class CatalogImportOptions(ImporterOptions, frozen=True, kw_only=True):
         yield from super().problems()
         if not is_web_address(self.address):
             yield "address has to be a web address, such as https://backstage.example.com"
-        if len(self.filters) > _MOST_FILTERS or not all(map(_is_filter, self.filters)):
+        if len(self.filters) > _MOST_FILTERS or not all(
+            bool(text.strip()) and text.isprintable() and len(text) <= _LONGEST_FILTER
+            for text in self.filters
+        ):
             yield "filters have to be texts such as kind=component, at most 20"
         if self.namespace_prefix and not _NAMESPACE_PREFIX.fullmatch(self.namespace_prefix):
             yield "namespace_prefix has to be of lower-case letters, digits and dashes, at most 31"
@@ -80,10 +83,6 @@ class CatalogImportOptions(ImporterOptions, frozen=True, kw_only=True):
     def place(self) -> str:
         """The address without its scheme, by which entities and problems name the catalog."""
         return self.address.partition("://")[2].rstrip("/").lower()
-
-
-def _is_filter(text: str) -> bool:
-    return bool(text.strip()) and text.isprintable() and len(text) <= _LONGEST_FILTER
 
 
 class _PagePosition(msgspec.Struct, rename="camel"):
@@ -147,7 +146,9 @@ async def list_catalog_entities(
     found = EntityListing()
     sizes, cursor = list(_SIZES), ""
     for _ in range(_MOST_PAGES):
-        answer = await client.get(_make_page_target(filters, cursor, sizes[0]), follow=True)
+        asked = [("cursor", cursor)] if cursor else [("filter", text) for text in filters]
+        query = [*asked, ("limit", str(sizes[0])), ("fields", _FIELDS)]
+        answer = await client.get(f"{_ENTITIES_PATH}?{urlencode(query)}", follow=True)
         if answer.outcome is Outcome.TRANSIENT and answer.status == 0 and len(sizes) > 1:
             del sizes[0]
             continue
@@ -169,12 +170,6 @@ async def list_catalog_entities(
             return found
     found.missing = report_too_many(_MOST_PAGES, "pages")
     return found
-
-
-def _make_page_target(filters: Sequence[str], cursor: str, size: int) -> str:
-    asked = [("cursor", cursor)] if cursor else [("filter", text) for text in filters]
-    query = [*asked, ("limit", str(size)), ("fields", _FIELDS)]
-    return f"{_ENTITIES_PATH}?{urlencode(query)}"
 
 
 def _read_ref(entity: Entity) -> str | None:
@@ -200,12 +195,18 @@ async def read_catalog(
     """
     place = options.place
     found = await list_catalog_entities(client, options.filters, show)
-    live = {ref: one for ref, one in found.entities.items() if not _is_orphan(one)}
+    live = {
+        ref: one
+        for ref, one in found.entities.items()
+        if str(_read_annotations(one["metadata"]).get(_ORPHAN)).lower() != "true"
+    }
     part = SnapshotPart(
         ENTITIES_PART,
         found.missing is None,
         tuple(_make_catalog_item(place, ref, entity, options) for ref, entity in live.items()),
-        _list_listing_problems(place, found),
+        ()
+        if found.missing is None
+        else (ReadingProblem(place, f"entities: {found.missing.reason}"),),
         rights=frozenset(f"entities of kind {ref.partition(':')[0]}" for ref in found.entities),
     )
     orphans = len(found.entities) - len(live)
@@ -223,17 +224,6 @@ def _make_catalog_item(
         marks=_make_marks(entity),
         raw=entity,
     )
-
-
-def _is_orphan(entity: Entity) -> bool:
-    """True if the other catalog no longer finds the entity where it was defined."""
-    return str(_read_annotations(entity["metadata"]).get(_ORPHAN)).lower() == "true"
-
-
-def _list_listing_problems(place: str, found: EntityListing) -> tuple[ReadingProblem, ...]:
-    if found.missing is None:
-        return ()
-    return (ReadingProblem(place, f"entities: {found.missing.reason}"),)
 
 
 def _strip_entity(entity: Entity, prefix: str) -> Entity:

@@ -138,7 +138,9 @@ class RepositoryPart:
             other = self._others.get(one.slug.lower())
             is_elsewhere = other is not None and other.is_component
             if origin in read:
-                self._sort_out(one, self._of_files(one, read[origin]))
+                for item in self._of_files(one, read[origin]):
+                    is_added = _read_kind(item.entity) in _PEOPLE and not item.known_only
+                    (self._people if is_added else self._items).append(item)
             if origin in read and read[origin].says_nothing:
                 # What the file brought before stays; else the repository is as one without it.
                 self._unread.add(origin)
@@ -297,12 +299,6 @@ class RepositoryPart:
                 tentative=each.tentative,
                 known_only=is_person and not self._may_add_people(one, each.location),
             )
-
-    def _sort_out(self, one: HostedRepository, items: Iterable[ImportedItem]) -> None:
-        """Put users and groups that a repository may add into the part of their own."""
-        for item in items:
-            is_added = _read_kind(item.entity) in _PEOPLE and not item.known_only
-            (self._people if is_added else self._items).append(item)
 
     def _may_add_people(self, one: HostedRepository, location: FileLocation) -> bool:
         """True if the settings name both the repository and the one of the file.

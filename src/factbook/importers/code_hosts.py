@@ -347,14 +347,19 @@ async def repeat_until_agreed(read: Callable[[], Awaitable[RowListing[Row]]]) ->
 
 def make_component(place: Place, one: HostedRepository, owner: str | None) -> Entity:
     """The component of a repository without a catalog file."""
+    named = (
+        topic.removeprefix(_TYPE_TOPIC) for topic in one.topics if topic.startswith(_TYPE_TOPIC)
+    )
     spec: Entity = {
-        "type": _find_type(one.topics),
+        "type": next(filter(None, named), "repository"),
         "lifecycle": "deprecated" if one.is_archived else "production",
     }
     if owner is not None:
         spec["owner"] = owner
     made = make_metadata(place, "component", one.name, one.description)
-    if tags := _make_tags(one):
+    language = one.language.lower().replace(" ", "-")
+    names = [topic for topic in one.topics if not topic.startswith(_TYPE_TOPIC)]
+    if tags := [tag for tag in dict.fromkeys([*names, language]) if valid_tag(tag)]:
         made["tags"] = tags
     made["annotations"] = make_annotations(one, "")
     return {"apiVersion": API_VERSION, "kind": "Component", "metadata": made, "spec": spec}
@@ -452,18 +457,6 @@ def find_owners_of_everything(
         if pattern in patterns:
             owners = named or default
     return owners
-
-
-def _find_type(topics: Iterable[str]) -> str:
-    """The type that a topic such as `type-service` names."""
-    named = (topic.removeprefix(_TYPE_TOPIC) for topic in topics if topic.startswith(_TYPE_TOPIC))
-    return next(filter(None, named), "repository")
-
-
-def _make_tags(one: HostedRepository) -> list[str]:
-    language = one.language.lower().replace(" ", "-")
-    names = [topic for topic in one.topics if not topic.startswith(_TYPE_TOPIC)]
-    return [tag for tag in dict.fromkeys([*names, language]) if valid_tag(tag)]
 
 
 HEAD: Final = "HEAD"

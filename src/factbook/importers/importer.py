@@ -86,8 +86,14 @@ def parse_mapping(table: Table) -> EntityMapping:
     for kind, path, text in _list_mapping_rows(table):
         place = f'mapping.{kind}."{path}"' if kind else f'mapping."{path}"'
         try:
-            _check_field_path(path)
-            kinds.setdefault(kind.lower(), {})[path] = _make_extractor(text)
+            first, *rest = segments = _split_field_path(path)
+            if first not in _ROOTS or not rest or not all(segments):
+                raise InputError("is no field: write metadata.… or spec.…")
+            kinds.setdefault(kind.lower(), {})[path] = (
+                _TemplateText(extraction.parse_template(text))
+                if "{{" in text or "}}" in text
+                else extraction.compile_expression(text)
+            )
         except InputError as error:
             raise ConfigurationError(f"{place} {error.message}") from None
     if sum(map(len, kinds.values())) > MOST_FIELDS:
@@ -174,24 +180,11 @@ def _list_mapping_rows(table: Table) -> Iterator[tuple[str, str, str]]:
             yield from ((key, path, text) for path, text in value.items())
 
 
-def _check_field_path(path: str) -> None:
-    """Raise InputError for a path that names no field of the metadata or the spec."""
-    first, *rest = segments = _split_field_path(path)
-    if first not in _ROOTS or not rest or not all(segments):
-        raise InputError("is no field: write metadata.… or spec.…")
-
-
 def _split_field_path(path: str) -> list[str]:
     for start in _KEYED:
         if path.startswith(start):
             return [*start.rstrip(".").split("."), path.removeprefix(start)]
     return path.split(".")
-
-
-def _make_extractor(text: str) -> Extractor:
-    if "{{" in text or "}}" in text:
-        return _TemplateText(extraction.parse_template(text))
-    return extraction.compile_expression(text)
 
 
 def _format_value(found: Any | Missing) -> str | Missing:

@@ -193,7 +193,9 @@ def save_importer(
     before = None if row is None else make_stored_importer(row)
     kept = _read_kept_secrets(wanted, row, key)
     given = {path: value for path, value in wanted.secrets.items() if value}
-    _check_secret_lengths(given)
+    long = [path for path, value in given.items() if len(value) > _LONGEST_VALUE]
+    if long:
+        raise InvalidItemsError([problem(p, f"is longer than {_LONGEST_VALUE}") for p in long])
     secrets = {**kept, **given}
     hosts = _list_secret_hosts(_try_importer(make, {**wanted.values, **secrets}))
     if before is not None and kept and hosts != before.options.hosts:
@@ -207,7 +209,7 @@ def save_importer(
         wanted.id,
         wanted.kind,
         wanted.name,
-        _encode_options(options),
+        msgspec.json.encode(options).decode(),
         sealed,
         *created,
         now,
@@ -273,12 +275,6 @@ def _read_kept_secrets(wanted: ImporterInput, row: Row | None, key: bytes) -> di
     return {path: values[path] for path in keeping}
 
 
-def _check_secret_lengths(secrets: Mapping[str, str]) -> None:
-    long = [path for path, value in secrets.items() if len(value) > _LONGEST_VALUE]
-    if long:
-        raise InvalidItemsError([problem(p, f"is longer than {_LONGEST_VALUE}") for p in long])
-
-
 def _try_importer(make: MakeImporter, values: Mapping[str, Any]) -> Importer:
     try:
         return make(make_option_table(values))
@@ -326,10 +322,6 @@ def _explain_not_opened(id_: str) -> str:
 def _lock_importer_row(transaction: Transaction, id_: str) -> Row | None:
     transaction.lock("importers")
     return transaction.one(_ONE_IMPORTER, (id_,))
-
-
-def _encode_options(value: object) -> str:
-    return msgspec.json.encode(value).decode()
 
 
 _EVERY_IMPORTER: Final = """

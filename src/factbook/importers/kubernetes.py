@@ -314,17 +314,14 @@ def _read_object_page(path: str, answer: Answer) -> ObjectPage | Missing:
     if answer.status == _GONE:
         return _CHANGED
     if answer.outcome is Outcome.DENIED:
-        return Missing(Outcome.DENIED, f"needs the verb list on {_name_resource(path)}")
+        group, _, plural = (
+            path.split("/")[2:] if path.startswith("/apis/") else ("", "", "namespaces")
+        )
+        return Missing(Outcome.DENIED, f"needs the verb list on {f'{plural}.{group}'.rstrip('.')}")
     page = answer.read_as(ObjectPage)
     if isinstance(page, ObjectPage) and not page.kind.endswith("List"):
         return UNUSABLE
     return page
-
-
-def _name_resource(path: str) -> str:
-    """The words of a role for a path: `deployments.apps`."""
-    group, _, plural = path.split("/")[2:] if path.startswith("/apis/") else ("", "", "namespaces")
-    return f"{plural}.{group}".rstrip(".")
 
 
 def _add_objects(found: ObjectList, items: Any) -> None:
@@ -429,7 +426,7 @@ def make_workload_component(
         texts = _SEPARATOR.split(first(f"{_TERASKY}/{name}"))
         found = (reference(text.strip(), kind) for text in texts if text.strip())
         spec[name] = [one for one in found if one]
-    spec["dependsOn"] = [*spec["dependsOn"], _make_cluster_ref(options)]
+    spec["dependsOn"] = [*spec["dependsOn"], f"resource:{DEFAULT_NAMESPACE}/{options.cluster}"]
     made.entity = {
         "apiVersion": _API_VERSION,
         "kind": "Component",
@@ -444,10 +441,6 @@ def make_cluster_resource(options: KubernetesImportOptions) -> Entity:
     metadata = {"name": options.cluster, "annotations": {_CLUSTER: options.cluster}}
     spec = {"type": "kubernetes-cluster"}
     return {"apiVersion": _API_VERSION, "kind": "Resource", "metadata": metadata, "spec": spec}
-
-
-def _make_cluster_ref(options: KubernetesImportOptions) -> str:
-    return f"resource:{DEFAULT_NAMESPACE}/{options.cluster}"
 
 
 def _find_workload_owner(

@@ -799,7 +799,10 @@ class _FileParts:
         others = {record.key for record in known if self._both and is_other(record)}
         others -= self._content.cut_off
         told = (one for one in self._content.problems if one.key not in others)
-        problems = tuple(map(self._problem, told))
+        problems = tuple(
+            ReadingProblem(_make_ldif_origin(one.key), one.message, self._file, one.line)
+            for one in told
+        )
         return SnapshotPart(key, self._content.complete, items, problems, unread=self._unread)
 
     def _item(self, record: LdifRecord, entity: Entity) -> ImportedItem:
@@ -813,9 +816,6 @@ class _FileParts:
             tentative=not self._certain,
             raw={"dn": record.dn} | {name: record.texts(name) for name in record.values},
         )
-
-    def _problem(self, one: LdifProblem) -> ReadingProblem:
-        return ReadingProblem(_make_ldif_origin(one.key), one.message, self._file, one.line)
 
 
 def _make_suffix(record: LdifRecord) -> str:

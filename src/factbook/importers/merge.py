@@ -110,7 +110,10 @@ def merge_part(
     moves = _find_moves(missing, list(fresh.values()))
     unread = {*unread, *(m.origin for m in missing if not _was_read(part, m))}
     absent = [m for m in missing if m.prepared.ref not in moves and m.origin not in unread]
-    replaced = _find_replaced(part, absent, fresh, doubt)
+    # Other things have these references now: proof that need not wait, unless it is of many.
+    replaced = {member.prepared.ref for member in absent} & set(fresh) - doubt.spared
+    if not part.complete or len(replaced) >= _SEVERAL_REMOVALS:
+        replaced = set()
     unproven = [member for member in absent if member.prepared.ref not in replaced]
     removable, held, reason = _sort_removals(part, unproven, len(here), doubt)
     gone = _drop_blocked_moves({*removable, *replaced, *moves}, moves, here)
@@ -131,14 +134,6 @@ def merge_part(
         _find_undecided(part, missing, absent) - gone - doubt.spared,
         frozenset(there),
     )
-
-
-def _find_replaced(
-    part: SnapshotPart, absent: Sequence[StoredMember], fresh: Collection[str], doubt: Doubt
-) -> set[str]:
-    """The references that other things have now: proof that need not wait, unless it is of many."""
-    found = {member.prepared.ref for member in absent} & set(fresh) - doubt.spared
-    return found if part.complete and len(found) < _SEVERAL_REMOVALS else set()
 
 
 def _drop_blocked_moves(
@@ -317,7 +312,11 @@ def check_snapshot(
         claims += _claim_items(importer, one, part.items, rules, known.get(part.key, {}))
         one.unread.update(*(part.former.get(origin, ()) for origin in one.unread))
         done.append(one)
-    valid_in = {claim.item.origin for claim in claims if _is_content(claim.item)}
+    valid_in = {
+        claim.item.origin
+        for claim in claims
+        if str(claim.item.entity.get("kind")).lower() != "location"
+    }
     for one in done:
         one.invalid -= valid_in
         found = [item for item in one.part.stand_ins if item.origin in one.invalid]
@@ -326,7 +325,10 @@ def check_snapshot(
         item, prepared = claim.item, claim.prepared
         first = seen.setdefault(prepared.ref, item)
         if first is not item:
-            claim.part.problems.append(item.problem(_explain_twice(prepared.ref, first)))
+            place = first.problem("").place
+            claim.part.problems.append(
+                item.problem(f"{prepared.ref} comes from {place} too, which counts")
+            )
             continue
         given = prepared, item.origin, item.external_id, item.tentative
         claim.part.found.append(Candidate(*given))
@@ -382,11 +384,6 @@ def _note_invalid(checked: CheckedPart, item: ImportedItem) -> None:
     checked.invalid.add(item.origin)
 
 
-def _is_content(item: ImportedItem) -> bool:
-    """True for an entity that is more than the way to others."""
-    return str(item.entity.get("kind")).lower() != "location"
-
-
 def _find_reference_problems(item: ImportedItem) -> Iterator[ReadingProblem]:
     """A problem for each reference that no entity can have; the entity is without the relation."""
     kind, spec = str(item.entity.get("kind")).lower(), item.entity.get("spec")
@@ -407,8 +404,3 @@ def _convert_problems(
     for problem in found:
         path = problem["path"].removeprefix("$")
         yield item.problem(problem["message"], path)
-
-
-def _explain_twice(ref: str, first: ImportedItem) -> str:
-    place = first.problem("").place
-    return f"{ref} comes from {place} too, which counts"

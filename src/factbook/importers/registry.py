@@ -141,12 +141,14 @@ def configure_importer(
             f"{where}: {min(own)} is the code host itself, whose files are read without text_hosts."
         )
     integration = replace(integration, further={**integration.further, **further})
+    source = replace(integration.source, id=f"{PREFIX}{id_}", title=title)
+    # Clients of one credential share its limits.
     return Importer(
         id=id_,
         kind=kind_id,
         title=title,
         every=options.interval,
-        integration=_rename_integration(id_, title, integration),
+        integration=replace(integration, source=source, credential=integration.credential),
         read=partial(_read_mapped, found, options, account),
         events=found.events(options),
         reread=partial(_reread_mapped, found, options, account),
@@ -171,12 +173,6 @@ def _configure_account(
         # Another credential than that of the table with this name.
         integration = replace(integration, credential=where)
     return read, integration
-
-
-def _rename_integration(id_: str, title: str, integration: Integration) -> Integration:
-    """The integration under a name of its own; clients of one credential share its limits."""
-    source = replace(integration.source, id=f"{PREFIX}{id_}", title=title)
-    return replace(integration, source=source, credential=integration.credential)
 
 
 async def _reread_mapped(
@@ -329,19 +325,14 @@ def make_file_page_url(importer: str, problem: ReadingProblem) -> str | None:
     # A file of another repository begins with its name.
     if not (owner and problem.file) or problem.file.startswith(f"{owner}/"):
         return None
-    pattern = _find_page_pattern(importer)
+    kind = next((one.id for one in KINDS if f"{importer}-".startswith(f"{one.id}-")), None)
+    pattern = "" if kind is None else get_kind(kind).file_page
     if not pattern:
         return None
     line = f"#L{problem.line}" if problem.line else ""
     return (
         f"https://{quote(host, safe=':')}/{quote(path)}/{pattern.format(quote(problem.file))}{line}"
     )
-
-
-def _find_page_pattern(importer: str) -> str:
-    """The path of a file's page for an importer with this id, "" if its kind has none."""
-    kind = next((one.id for one in KINDS if f"{importer}-".startswith(f"{one.id}-")), None)
-    return "" if kind is None else get_kind(kind).file_page
 
 
 _OF_SETTINGS: Final = "The importer {} comes from the settings: change it there."

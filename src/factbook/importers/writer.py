@@ -157,7 +157,11 @@ class _Writer:
             found = [one for one in part.found if one.prepared.ref not in left_out]
             doubt = before.doubt if before else Doubt()
             wanted = merge_part(part.part, stored.members, found, part.unread, doubt)
-            conflicts = _list_conflicts(part, owned | awaited)
+            items = {one.prepared.ref: one.origin for one in part.found}
+            conflicts = [
+                ReadingProblem(items[ref], f"{ref} {text}")
+                for ref, text in (owned | awaited).items()
+            ]
             record = self._record(part, wanted, before, conflicts)
             try:
                 saving = self._target.saving(record, before)
@@ -336,12 +340,6 @@ async def _read_set_revision(database: Database, name: str) -> int:
         return (await stored_sets.read_set(database, name)).revision
     except NotFoundError:
         return 0
-
-
-def _list_conflicts(part: CheckedPart, left_out: Mapping[str, str]) -> list[ReadingProblem]:
-    """A problem for each entity that is left out, at the place that it was read from."""
-    items = {one.prepared.ref: one.origin for one in part.found}
-    return [ReadingProblem(items[ref], f"{ref} {text}") for ref, text in left_out.items()]
 
 
 def make_import_actor(importer: str, now: int) -> Actor:

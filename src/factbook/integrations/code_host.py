@@ -70,21 +70,16 @@ def remove_fields(document: str, fields: Collection[FieldPath]) -> str:
         return document
     head, _, body = document.partition("{")
     body = " ".join(
-        token for path, token in _walk_fields(body) if not _is_among_fields(path, fields)
+        token
+        for path, token in _walk_fields(body)
+        if not any(path[:size] in fields for size in range(1, len(path) + 1))
     )
     while (found := _EMPTY.sub("", body)) != body:
         body = found
-    used = [one[0] for one in _VARIABLE.finditer(head) if f"${one[1]}" in _list_variables(body)]
+    variables = set(re.findall(r"\$\w+", body))
+    used = [one[0] for one in _VARIABLE.finditer(head) if f"${one[1]}" in variables]
     name = head.partition("(")[0].strip()
     return f"{name}({', '.join(used)}) {{ {body}" if used else f"{name} {{ {body}"
-
-
-def _list_variables(body: str) -> set[str]:
-    return set(re.findall(r"\$\w+", body))
-
-
-def _is_among_fields(path: FieldPath, fields: Collection[FieldPath]) -> bool:
-    return any(path[:size] in fields for size in range(1, len(path) + 1))
 
 
 def _walk_fields(body: str) -> Iterator[tuple[FieldPath, str]]:

@@ -110,10 +110,6 @@ Read = Callable[[str, str, HttpClient, Memory], Awaitable[Answer]]
 NOWHERE: Final = "https://nowhere.invalid"
 
 
-def _stay_anonymous(_: HttpClient) -> Credential:
-    return ANONYMOUS
-
-
 def report_no_annotation(detail: str) -> Missing:
     """The reason where no annotation names something at this instance."""
     return Missing(Outcome.NO_ANNOTATION, detail)
@@ -177,7 +173,7 @@ class Integration:
     fills: tuple[str, ...] = ()
     credential: str = ""
     edition: str = ""
-    authorize: Authorize = field(default=_stay_anonymous, repr=False)
+    authorize: Authorize = field(default=lambda _: ANONYMOUS, repr=False)
     base_url: str = NOWHERE
     further: Mapping[str, Authorize] = field(default_factory=dict, repr=False)
     at_once: int = 1

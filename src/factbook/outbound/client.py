@@ -147,7 +147,8 @@ class Governor:
         go on, or None if it was not refused.
         """
         moment = self._clock()
-        skew = _measure_skew(reply.headers, moment)
+        date = _parse_header_date(reply.headers.get("date", ""))
+        skew = 0 if date is None else moment - date
         allowance = find_allowance(reply.headers, moment, skew)
         if allowance:
             self.allowances[budget] = allowance
@@ -215,11 +216,6 @@ def _resolve_reset(reset: int | None, moment: int, skew: int) -> int | None:
 
 def _clamp_to_day(value: int, moment: int) -> int:
     return min(max(value, moment), moment + DAY)
-
-
-def _measure_skew(headers: Mapping[str, str], moment: int) -> int:
-    date = _parse_header_date(headers.get("date", ""))
-    return 0 if date is None else moment - date
 
 
 def _parse_header_number(value: str) -> int | None:

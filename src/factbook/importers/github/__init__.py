@@ -451,7 +451,11 @@ class _Organization:
             hosted, self._options, self._left_out, "repositories"
         )
         roots = {
-            one.database_id: make_root_content(one, self._options, _list_missing(listed, one))
+            one.database_id: make_root_content(
+                one,
+                self._options,
+                [error.missing for error in listed.errors.get(one.database_id, ())],
+            )
             for one in nodes
         }
         former = await remember_former_names(self._memory, self.place, hosted)
@@ -518,10 +522,6 @@ def make_root_content(
     found = zip(options.files, one.catalog_files, strict=False)
     catalog = next(((path, blob.content()) for path, blob in found if blob), None)
     return RootContent(catalog, one.codeowners.text if one.codeowners else None, missing)
-
-
-def _list_missing(listed: Listing[ListedRepository], one: ListedRepository) -> list[Missing]:
-    return [error.missing for error in listed.errors.get(one.database_id, ())]
 
 
 class RepositoryHint(NamedTuple):
@@ -632,7 +632,9 @@ async def _make_hinted_parts(
         options.people_from,
     )
     roots = {
-        one.database_id: make_root_content(one, options, _list_hinted_missing(found, one))
+        one.database_id: make_root_content(
+            one, options, [error.missing for error in found.errors[one.database_id]]
+        )
         for one in nodes
     }
     files = open_hosted_files(api, options, nodes)
@@ -656,10 +658,6 @@ async def _make_hinted_parts(
         stand_ins=made.stand_ins,
     )
     return [some, *part.people(some)]
-
-
-def _list_hinted_missing(found: _Found, one: ListedRepository) -> list[Missing]:
-    return [error.missing for error in found.errors[one.database_id]]
 
 
 class _EventRepository(msgspec.Struct):

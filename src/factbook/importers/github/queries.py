@@ -394,7 +394,10 @@ async def list_github_nodes(
         show(len(found.nodes), page.total_count)
         after = page.page_info.end_cursor
         if not page.page_info.has_next_page:
-            return _end_listing(found)
+            if len(found.nodes) < found.total and found.missing is None:
+                text = f"{len(found.nodes):,} of {found.total:,} were listed"
+                found.missing = Missing(Outcome.INCOMPLETE, text)
+            return found
         if after is None or len(found.nodes) == before:
             break
     found.missing = found.missing or REPEATED
@@ -447,13 +450,6 @@ def _add_nodes(
             found.errors[node.database_id] = by_place[place]
 
 
-def _end_listing(found: Listing[Node]) -> Listing[Node]:
-    if len(found.nodes) < found.total and found.missing is None:
-        text = f"{len(found.nodes):,} of {found.total:,} were listed"
-        found.missing = Missing(Outcome.INCOMPLETE, text)
-    return found
-
-
 def make_file_addresses(host: str) -> tuple[str, ...]:
     """The forms of addresses of files at a host."""
     raw = (rf"https?://raw\.githubusercontent\.com/{_RAW}",) if host == _PUBLIC else ()
@@ -488,7 +484,10 @@ class GithubFileCalls:
         variables: dict[str, Any] = {}
         for i, one in enumerate(wanted):
             owner, _, name = one.repository.partition("/")
-            variables |= {f"o{i}": owner, f"n{i}": name, f"e{i}": self._expression(one)}
+            listed = self._listed.get(one.repository.lower())
+            # The HEAD is the one that was listed, even if it has moved.
+            ref = listed.head if listed and one.ref == HEAD else None
+            variables |= {f"o{i}": owner, f"n{i}": name, f"e{i}": f"{ref or one.ref}:{one.path}"}
         told = await self._api.ask(make_files_query(len(wanted)), variables)
         if told.failure:
             too_large = told.failure.outcome is Outcome.TOO_LARGE
@@ -508,9 +507,3 @@ class GithubFileCalls:
             else:
                 found[one] = holder.file.content() if holder.file else _NOT_FOUND
         return found
-
-    def _expression(self, location: FileLocation) -> str:
-        """The file as Git names it; the HEAD is the one that was listed, even if it has moved."""
-        listed = self._listed.get(location.repository.lower())
-        ref = listed.head if listed and location.ref == HEAD else None
-        return f"{ref or location.ref}:{location.path}"

@@ -327,7 +327,9 @@ class GitlabFileCalls:
         """
         trees: dict[tuple[str, str | None], list[FileLocation]] = {}
         for one in wanted:
-            trees.setdefault((one.repository, self._ref(one)), []).append(one)
+            # The HEAD is the one that was listed, even if it has moved.
+            ref = self._versions.get(one.repository) if one.ref == HEAD else one.ref
+            trees.setdefault((one.repository, ref), []).append(one)
         variables: dict[str, Any] = {}
         for i, ((slug, ref), files) in enumerate(trees.items()):
             paths = [one.path for one in files]
@@ -344,12 +346,6 @@ class GitlabFileCalls:
             else:
                 found |= {one: content.get(one.path, _NOT_FOUND) for one in files}
         return found
-
-    def _ref(self, location: FileLocation) -> str | None:
-        """The branch; the HEAD is the one that was listed, even if it has moved."""
-        if location.ref != HEAD:
-            return location.ref
-        return self._versions.get(location.repository)
 
 
 def index_by_path(found: BlobPage) -> dict[str, Content] | Missing:

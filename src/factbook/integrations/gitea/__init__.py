@@ -93,9 +93,12 @@ def make_protection_leaves(branch: GiteaBranch, rule: ProtectionRule | Missing) 
 
 
 def _make_gitea_protection(rule: ProtectionRule | Missing) -> Leaves:
+    bound: bool | Missing = _get_rule_value(rule, "block_admin_merge_override")
+    if bound is _NOT_SAID:
+        bound = _get_rule_value(rule, "apply_to_admins")
     return {
         "enabled": True,
-        "enforceAdmins": _binds_admins(rule),
+        "enforceAdmins": bound,
         # A protected branch cannot be deleted.
         "allowDeletions": False,
         "requiredLinearHistory": _NO_SUCH_RULE,
@@ -131,13 +134,6 @@ def _requires_up_to_date(branch: GiteaBranch, rule: ProtectionRule | Missing) ->
     if checks is False or outdated is False:
         return False
     return next((one for one in (checks, outdated) if isinstance(one, Missing)), True)
-
-
-def _binds_admins(rule: ProtectionRule | Missing) -> bool | Missing:
-    bound: bool | Missing = _get_rule_value(rule, "block_admin_merge_override")
-    if bound is _NOT_SAID:
-        bound = _get_rule_value(rule, "apply_to_admins")
-    return bound
 
 
 def _get_rule_value(rule: ProtectionRule | Missing, name: str) -> Any:

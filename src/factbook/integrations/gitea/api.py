@@ -172,11 +172,9 @@ class GiteaApi(CodeHostApi[GiteaOptions]):
         found = answer.read_as(form)
         if isinstance(found, Missing):
             return found
-        return found, _parse_total(answer.headers.get("x-total-count"))
-
-
-def _parse_total(text: str | None) -> int | None:
-    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 12 else None
+        text = answer.headers.get("x-total-count", "")
+        is_total = text.isascii() and text.isdigit() and len(text) < 12
+        return found, int(text) if is_total else None
 
 
 # Source: models/user/user_system.go of Gitea and Forgejo: the ghost, and below it their own actors.

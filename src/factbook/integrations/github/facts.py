@@ -139,7 +139,10 @@ class _RepositoryReader:
             self._stopped = told.failure
             self.found |= dict.fromkeys(targets, told.failure or UNUSABLE)
         elif len(targets) > 1:
-            await self._halves(targets)
+            half = (len(targets) + 1) // 2
+            self.size = min(self.size, max(_LEAST, half))
+            await self.chunk(targets[:half])
+            await self.chunk(targets[half:])
         else:
             await self._alone(targets[0])
 
@@ -153,12 +156,6 @@ class _RepositoryReader:
         if self._failures >= _MOST_IN_A_ROW:
             return True
         return (await self._api.ask(github_api.LEAST_QUERY, {})).failure is not None
-
-    async def _halves(self, targets: Sequence[str]) -> None:
-        half = (len(targets) + 1) // 2
-        self.size = min(self.size, max(_LEAST, half))
-        await self.chunk(targets[:half])
-        await self.chunk(targets[half:])
 
     async def _alone(self, target: str) -> None:
         """Read one repository in parts, so that an error costs only the part in which it occurs."""
@@ -505,7 +502,9 @@ def merge_protection(
     return Merged(
         {
             "enabled": _either_true(classic.exists, None if types is None else bool(types)),
-            "enforceAdmins": _are_admins_bound(classic, rules, bypassed),
+            "enforceAdmins": _either_true(
+                classic.enforces_admins, _are_bound_by_rulesets(rules, bypassed)
+            ),
             "allowDeletions": _both_true(
                 classic.allows_deletions, _lacks_rule_type(types, "DELETION")
             ),
@@ -595,13 +594,6 @@ def convert_rest_rule(rule: RestRule) -> Classic:
         requires_strict_checks=(rule.required_status_checks or RestChecks()).strict,
         approving_reviews=reviews.required_approving_review_count,
     )
-
-
-def _are_admins_bound(
-    classic: Classic, rules: Sequence[RuleNode] | None, bypassed: Mapping[str, bool | None]
-) -> bool | None:
-    """True if the classic rule binds administrators, or they may bypass none of the rulesets."""
-    return _either_true(classic.enforces_admins, _are_bound_by_rulesets(rules, bypassed))
 
 
 def _are_bound_by_rulesets(
@@ -789,28 +781,29 @@ def _make_github_protection(known: GithubSnapshot) -> tuple[Leaves, Leaves] | Mi
     found = known.found
     branch = found.repository.default_branch_ref
     if branch is None:
-        return _explain_no_branch(found)
+        missing = found.missing("defaultBranchRef")
+        return missing or (_NO_BRANCH if found.repository.is_empty else _NO_CONTENTS)
     classic = _find_classic_rule(known, branch)
     rules = None
     if branch.rules is not None and not found.missing("defaultBranchRef.rules"):
         rules = branch.rules.known
-    bypassed = {id_: known.bypassed.get(id_) for id_ in _list_ruleset_ids(rules or ())}
+    bypassed = {
+        id_: known.bypassed.get(id_)
+        for id_ in (rule.repository_ruleset.id for rule in rules or () if rule.repository_ruleset)
+    }
     readable = {id_: may for id_, may in bypassed.items() if isinstance(may, bool)}
     merged = merge_protection(
         UNREADABLE if isinstance(classic, Missing) else classic, rules, readable
     )
-    why = _explain_unreadable(known, classic)
+    if isinstance(classic, Missing):
+        why = classic
+    else:
+        why = known.found.missing("defaultBranchRef.rules") or _NO_RULES
     hidden = next((may for may in bypassed.values() if isinstance(may, Missing)), None)
     leaves = _fill_unknown(merged.protection, why), _fill_unknown(merged.review, why)
     if merged.protection["enforceAdmins"] is None and not isinstance(classic, Missing):
         leaves[0]["enforceAdmins"] = hidden or why
     return leaves
-
-
-def _explain_unreadable(known: GithubSnapshot, classic: Classic | Missing) -> Missing:
-    if isinstance(classic, Missing):
-        return classic
-    return known.found.missing("defaultBranchRef.rules") or _NO_RULES
 
 
 def _find_classic_rule(known: GithubSnapshot, branch: GithubBranch) -> Classic | Missing:
@@ -826,17 +819,8 @@ def _find_classic_rule(known: GithubSnapshot, branch: GithubBranch) -> Classic |
     return known.classic or _NO_RULES
 
 
-def _list_ruleset_ids(rules: Iterable[RuleNode]) -> Iterable[str]:
-    return (rule.repository_ruleset.id for rule in rules if rule.repository_ruleset)
-
-
 def _fill_unknown(leaves: Mapping[str, Any], why: Missing) -> Leaves:
     return {name: why if value is None else value for name, value in leaves.items()}
-
-
-def _explain_no_branch(found: RepositoryData) -> Missing:
-    missing = found.missing("defaultBranchRef")
-    return missing or (_NO_BRANCH if found.repository.is_empty else _NO_CONTENTS)
 
 
 def _make_github_codeowners(known: GithubSnapshot) -> Leaves:

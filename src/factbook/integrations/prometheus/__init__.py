@@ -97,7 +97,7 @@ def group_rules_by_service(
     """The rules by the service that they name."""
     found: dict[str, list[PrometheusRule]] = {}
     for rule in rules:
-        if owner := _find_service_of_rule(options, rule):
+        if owner := rule.label(options.label) or rule.label("sloth_service"):
             found.setdefault(owner, []).append(rule)
     watching = any(rule.is_alerting and _may_be_incident(options, rule) for rule in rules)
     return RulesByService(found, len(rules), watching)
@@ -243,7 +243,10 @@ def _make_prometheus_service_info(
     return {
         "hasEscalationPolicy": _has_policy(options, known, own, service),
         "hasTeamsAssigned": _any_flag(bool(rule.labels.get(options.team_label)) for rule in own),
-        "hasDescription": _any_flag(_is_described(rule) for rule in own),
+        "hasDescription": _any_flag(
+            any(rule.annotations.get(name, "").strip() for name in ("description", "summary"))
+            for rule in own
+        ),
         "alertCreationType": _NO_TYPE,
     }
 
@@ -251,10 +254,6 @@ def _make_prometheus_service_info(
 def _any_flag(flags: Iterator[bool]) -> bool | Missing:
     found = list(flags)
     return any(found) if found else _NO_OWN_RULE
-
-
-def _is_described(rule: PrometheusRule) -> bool:
-    return any(rule.annotations.get(name, "").strip() for name in ("description", "summary"))
 
 
 def _has_policy(
@@ -292,11 +291,6 @@ def _make_observability(known: PrometheusSnapshot, service: str) -> Leaves:
 def _list_alerting_rules(rules: RulesByService, service: str) -> list[PrometheusRule]:
     """The alerting rules that name the service."""
     return [rule for rule in rules.by_service.get(service, ()) if rule.is_alerting]
-
-
-def _find_service_of_rule(options: PrometheusOptions, rule: PrometheusRule) -> str:
-    """The service that a rule names; Sloth uses a label of its own for it."""
-    return rule.label(options.label) or rule.label("sloth_service")
 
 
 # A query by the settings, the services and the length of its window in seconds.

@@ -327,15 +327,14 @@ def read_alert_routes(text: str) -> Routing | Missing:
             return UNUSABLE
         safe_yaml.check(text, MOST_NESTED)
         found = msgspec.convert(safe_yaml.load(text), _Configuration)
-        telling = frozenset(str(one.get("name")) for one in found.receivers if _notifies(one))
+        telling = frozenset(
+            str(one.get("name"))
+            for one in found.receivers
+            if any(str(name).endswith("_configs") and found for name, found in one.items())
+        )
         return Routing(_make_node(found.route, ""), telling)
     except (yaml.YAMLError, msgspec.ValidationError, UnreadableRoutingError, ValueError):
         return UNUSABLE
-
-
-def _notifies(receiver: Mapping[str, Any]) -> bool:
-    """True if a receiver has a notification channel, e.g. `webhook_configs`."""
-    return any(str(name).endswith("_configs") and found for name, found in receiver.items())
 
 
 def _make_node(route: _Route, inherited: str) -> _Node:

@@ -424,7 +424,13 @@ async def read_snyk_pages(
         answer = await client.get(target, query=asked, headers=HEADERS)
         if not answer.ok:
             return answer.missing
-        _note_version_end(client.host, query["version"], answer.headers)
+        if "deprecation" in answer.headers or "sunset" in answer.headers:
+            _warn_of_version_end(
+                client.host,
+                query["version"],
+                _cut_date(answer.headers.get("deprecation")),
+                _cut_date(answer.headers.get("sunset")),
+            )
         try:
             page = msgspec.convert(answer.data, type_)
             known = len(rows)
@@ -449,14 +455,6 @@ def _find_cursor(links: Links | None) -> str:
     if _CURSOR not in query:
         raise ValueError("A link to a next page without a cursor.")
     return query[_CURSOR][0]
-
-
-def _note_version_end(host: str, version: str, headers: Mapping[str, str]) -> None:
-    """Log the end of the API version if an answer announces it."""
-    if "deprecation" in headers or "sunset" in headers:
-        _warn_of_version_end(
-            host, version, _cut_date(headers.get("deprecation")), _cut_date(headers.get("sunset"))
-        )
 
 
 @lru_cache(maxsize=64)
@@ -649,9 +647,24 @@ def _select_projects(
 ) -> dict[str, SnykProject] | Missing:
     """The active projects that count, by id; every project named has to exist."""
     named = [
-        *([_find_by_id(known, id_) for id_ in selector.projects]),
+        *(
+            [
+                [one.projects[id_] for one in known if id_ in one.projects]
+                for id_ in selector.projects
+            ]
+        ),
         *([_find_by_target(known, name) for name in selector.targets]),
-        *([_find_by_repository(known, selector)] if selector.slug else []),
+        *(
+            [
+                [
+                    project
+                    for project in _find_by_target(known, selector.slug)
+                    if _may_be_at(selector.host, project.attributes.origin)
+                ]
+            ]
+            if selector.slug
+            else []
+        ),
     ]
     if not all(named):
         if any(named):
@@ -665,20 +678,8 @@ def _select_projects(
     return active or _INACTIVE
 
 
-def _find_by_id(known: Iterable[Organization], id_: str) -> list[SnykProject]:
-    return [one.projects[id_] for one in known if id_ in one.projects]
-
-
 def _find_by_target(known: Iterable[Organization], name: str) -> list[SnykProject]:
     return [project for one in known for project in one.by_target.get(name, ())]
-
-
-def _find_by_repository(known: Iterable[Organization], selector: Selector) -> list[SnykProject]:
-    return [
-        project
-        for project in _find_by_target(known, selector.slug)
-        if _may_be_at(selector.host, project.attributes.origin)
-    ]
 
 
 def _may_be_at(host: str, origin: str) -> bool:
