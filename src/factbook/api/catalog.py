@@ -40,7 +40,7 @@ from factbook.catalog.store.entity_query import Query, ResultPage, Selectivity, 
 from factbook.catalog.store.stored_entities import StoredEntity
 from factbook.catalog.store.stored_sets import Actor
 from factbook.errors import InputError, NotFoundError, UnsupportedError
-from factbook.facts.store import request_refresh
+from factbook.facts.refresh_requests import request_refresh
 from factbook.http import audit
 from factbook.http.context import HandlerContext
 from factbook.http.requests import JsonReply, Reply, Request, decode, reply

@@ -19,7 +19,7 @@ from factbook.clock import MINUTE, SECOND, Clock
 from factbook.datasources.registry import Registry, SourceSnapshot
 from factbook.errors import ConflictError, GoneError, UnavailableError, no_such
 from factbook.events.store import EventFilter, FeedPage, FeedPosition, find_feed_end, page_events
-from factbook.facts import retention, store
+from factbook.facts import refresh_requests, retention, store
 from factbook.facts.datasource import DataSource, duration_milliseconds
 from factbook.facts.freshness import Observation
 from factbook.facts.store import Last
@@ -444,7 +444,7 @@ async def collect_requested(
     For facts of integrations, runs are queued in the transaction that takes the requests.
     """
     done = 0
-    while await store.has_refresh_requests(database):
+    while await refresh_requests.has_refresh_requests(database):
         now = await lease.fetch_shared_time(database, clock)
         work = partial(_take_requests, sources=sources, integrations=integrations, now=now)
         done += await database.write(work)
@@ -466,7 +466,7 @@ def _take_requests(
     integrations: Sequence[Integration],
     now: int,
 ) -> int:
-    ids = store.take_refresh_requests(transaction, _REQUESTS_AT_ONCE)
+    ids = refresh_requests.take_refresh_requests(transaction, _REQUESTS_AT_ONCE)
     sample_some(transaction, sources, ids, now)
     for integration in integrations:
         begin_run_of_some(transaction, integration, ids, now)

@@ -1,7 +1,4 @@
-"""The store of the latest facts, apart from history, and requests to collect an entity's facts.
-
-The facts of a source and an entity are a row. A request stays until a worker has processed it.
-"""
+"""The store of the latest facts: one row of a source and entity, apart from history."""
 
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence, Set
@@ -25,7 +22,7 @@ from factbook.facts.freshness import (
 )
 from factbook.facts.history import Before
 from factbook.facts.schema import ANY_FACT, NEVER_COLLECTED, reason_word
-from factbook.storage import Database, Row, Transaction, Write
+from factbook.storage import Database, Row, Transaction
 
 NO_STALE_FACTS: Final = frozenset[str]()
 # By entity id and source id.
@@ -674,47 +671,4 @@ ORDER BY s.entity_id LIMIT ?
 _FAILURE_PLACE = """
 SELECT entity_id FROM facts_latest WHERE source_id = ? AND entity_id > ?
 ORDER BY entity_id LIMIT 1 OFFSET ?
-"""
-
-
-async def request_refresh(
-    database: Database, ref: str, actor: str, now: int, write: Write | None = None
-) -> bool:
-    """Request the facts of the entity with this reference; False if there is no such entity.
-
-    A repeated request changes nothing while the first is pending. `write` runs a function in a
-    transaction, and defaults to the database's own.
-    """
-
-    def work(transaction: Transaction) -> bool:
-        ids = stored_entities.read_ids_of_refs(transaction, [ref])
-        transaction.many(_REQUEST_REFRESH, [(id_, actor, now) for id_ in ids.values()])
-        return bool(ids)
-
-    return await (write or database.write)(work)
-
-
-async def has_refresh_requests(database: Database) -> bool:
-    """Return true if a request is pending."""
-    return await database.one("SELECT 1 FROM collection_requests LIMIT 1") is not None
-
-
-def take_refresh_requests(transaction: Transaction, limit: int) -> list[int]:
-    """Up to `limit` entity ids with pending requests, oldest first.
-
-    The requests are removed in this transaction; if it fails, they remain pending.
-    """
-    transaction.lock("collection-requests")
-    rows = transaction.all(
-        "SELECT entity_id FROM collection_requests ORDER BY requested_at, entity_id LIMIT ?",
-        (limit,),
-    )
-    ids = [row[0] for row in rows]
-    transaction.run("DELETE FROM collection_requests WHERE entity_id IN LIST(?)", (ids,))
-    return ids
-
-
-_REQUEST_REFRESH = """
-INSERT INTO collection_requests (entity_id, requested_by, requested_at) VALUES (?, ?, ?)
-ON CONFLICT (entity_id) DO NOTHING
 """
