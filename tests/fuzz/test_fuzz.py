@@ -156,7 +156,9 @@ def _functions(*, of_rows: bool = False) -> frozenset[str]:
     The service wrote the rows itself.
     """
     return frozenset(
-        f"{'.'.join(file.relative_to(_SOURCE).with_suffix('').parts)}.{node.name}"
+        f"{'.'.join(file.relative_to(_SOURCE).with_suffix('').parts)}.{node.name}".replace(
+            ".__init__.", "."
+        )
         for file in _SOURCE.rglob("*.py")
         for node in ast.parse(file.read_text()).body
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name[0] != "_"
