@@ -367,11 +367,12 @@ def revoke_named_token(
 
 
 def _token_row(token: "StoredToken") -> tuple[object, ...]:
+    expired = token.expires_at is not None and token.expires_at <= now()
     return (
         token.id,
         token.name,
         token.owner,
-        _token_state(token),
+        "expired" if expired else "valid",
         format_age(token.created_at),
         format_age(token.expires_at) or "never",
         format_age(token.last_used_at),
@@ -383,11 +384,6 @@ def _token_row(token: "StoredToken") -> tuple[object, ...]:
 def _narrowing_in_words(token: "StoredToken") -> str:
     given = {} if token.narrowing is None else token.narrowing.given
     return "; ".join(f"{dimension}: {', '.join(names)}" for dimension, names in given.items())
-
-
-def _token_state(token: "StoredToken") -> str:
-    expired = token.expires_at is not None and token.expires_at <= now()
-    return "expired" if expired else "valid"
 
 
 def _token_json(token: "StoredToken") -> dict[str, Any]:

@@ -16,9 +16,8 @@ from factbook.checks.document_readers import DefinitionDocument, Kind
 from factbook.checks.rules import check_definition, check_trial, language
 from factbook.checks.rules.check_definition import Check, parse_check
 from factbook.checks.rules.check_trial import CheckTrial
-from factbook.checks.rules.rule_evaluation import Evidence
 from factbook.checks.state import name_state
-from factbook.checks.takeover import REFUSED, ItemRemark, Sources, TakenOver
+from factbook.checks.takeover import REFUSED, Sources, TakenOver
 from factbook.cli import definitions
 from factbook.cli.command_parts import format_count, say
 from factbook.cli.definitions import (
@@ -189,7 +188,14 @@ def list_stored_definitions(client: Client) -> Iterator[StoredDocument]:
                 get_call(f"{_DEFINITIONS_PATH}/{kind}s", dict[str, Any], cursor=cursor)
             )
             for shown in page[f"{kind}s"]:
-                yield _stored_document(kind, shown)
+                document = {
+                    name: value for name, value in shown.items() if name not in _SERVICE_SET
+                }
+                published = None if shown["draft"] else document
+                draft = document if shown["draft"] else shown.get("unpublished")
+                yield StoredDocument(
+                    kind, document, StoredDocuments(draft, published), shown.get("tag")
+                )
             cursor = page.get("nextCursor")
             if not cursor:
                 break
@@ -215,14 +221,6 @@ def run_definition_step(step: DefinitionStep, client: Client, *, drafts: bool) -
     if pending := written.get("publication"):
         return f"published, version {pending['version']}, which is being evaluated"
     return f"published, version {written['version']}"
-
-
-def _stored_document(kind: DefinitionKind, shown: StoredContent) -> StoredDocument:
-    """A document as the server shows it, without what the service sets."""
-    document = {name: value for name, value in shown.items() if name not in _SERVICE_SET}
-    published = None if shown["draft"] else document
-    draft = document if shown["draft"] else shown.get("unpublished")
-    return StoredDocument(kind, document, StoredDocuments(draft, published), shown.get("tag"))
 
 
 def _kind_of(one: ReadDocument) -> DefinitionKind:
@@ -433,14 +431,13 @@ def _exemption_differences(
         "until": (there.until, until),
     }
     return [
-        FieldDifference(name, *map(_as_json_text, values))
+        FieldDifference(
+            name,
+            *(None if value is None else msgspec.json.encode(value).decode() for value in values),
+        )
         for name, values in pairs.items()
         if values[0] != values[1]
     ]
-
-
-def _as_json_text(value: str | None) -> str | None:
-    return None if value is None else msgspec.json.encode(value).decode()
 
 
 class FilePlan(NamedTuple):
@@ -598,7 +595,8 @@ def print_conversion(found: TakenOver) -> None:
         or "nothing"
     )
     for one in found.remarks:
-        say(_remark_line(one))
+        path = f" {one.remark.path}" if one.remark.path else ""
+        say(f"{one.remark.kind}: {one.item}:{path} {one.remark.message}")
 
 
 def conversion_json(found: TakenOver) -> dict[str, Any]:
@@ -607,11 +605,6 @@ def conversion_json(found: TakenOver) -> dict[str, Any]:
         "written": [{"kind": kind, "id": document["id"]} for kind, document in found.documents],
         "remarks": [{"item": item, **remark._asdict()} for item, remark in found.remarks],
     }
-
-
-def _remark_line(one: ItemRemark) -> str:
-    path = f" {one.remark.path}" if one.remark.path else ""
-    return f"{one.remark.kind}: {one.item}:{path} {one.remark.message}"
 
 
 def _source_pair(text: str) -> tuple[str, str]:
@@ -674,11 +667,7 @@ def _print_failed_test(position: int, one: CheckTrial) -> None:
         say("    appliesTo does not match the entity")
         return
     for evidence in one.explanation.because:
-        say(f"    {_evidence_line(evidence)}")
-
-
-def _evidence_line(evidence: Evidence) -> str:
-    value = msgspec.json.encode(evidence.value).decode()
-    saw = f"unknown, {evidence.reason}" if evidence.reason else f"it is {value}"
-    rule = language.describe_rule(evidence.leaf).removesuffix(".")
-    return f"{name_state(evidence.state)}: {rule}; {saw}"
+        value = msgspec.json.encode(evidence.value).decode()
+        saw = f"unknown, {evidence.reason}" if evidence.reason else f"it is {value}"
+        rule = language.describe_rule(evidence.leaf).removesuffix(".")
+        say(f"    {name_state(evidence.state)}: {rule}; {saw}")

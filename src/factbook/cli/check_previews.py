@@ -107,7 +107,10 @@ def preview_checks_of(
 def check_preview_lines(found: Sequence[FilePreview]) -> Iterator[str]:
     """The previews as text."""
     for one in found:
-        yield f"{one.id}: {_changes_in_words(one)}"
+        now, then = one.preview.now.failing, one.preview.then.failing
+        noun = "result" if one.preview.changed == 1 else "results"
+        counts = f"{one.preview.changed:,} {noun} would change; {now:,} fail now, {then:,} would"
+        yield f"{one.id}: {counts}{as_of(one.preview)}"
         for result in one.preview.entities[:_MOST_CHANGES_SHOWN]:
             told = f": {result.message}" if result.message else ""
             yield f"  {result.entity_ref}: {result.now} → {result.then}{told}"
@@ -134,13 +137,6 @@ def check_preview_markdown(found: Sequence[FilePreview]) -> Iterator[str]:
         more = one.preview.changed - _MOST_CHANGES_SHOWN
         if more > 0:
             yield f"- and {more:,} more"
-
-
-def _changes_in_words(one: FilePreview) -> str:
-    now, then = one.preview.now.failing, one.preview.then.failing
-    noun = "result" if one.preview.changed == 1 else "results"
-    counts = f"{one.preview.changed:,} {noun} would change; {now:,} fail now, {then:,} would"
-    return f"{counts}{as_of(one.preview)}"
 
 
 class TreeEntity(NamedTuple):
@@ -340,7 +336,11 @@ def preview_tree(client: Client, tree: TreeContent, named_set: str | None = None
             "--path names a part of it."
         )
     entities, problems = tree.entities, list(tree.problems)
-    paths = _paths_to_send(tree)
+    if tree.paths is None:
+        paths = SentPaths(None)
+    else:
+        items = msgspec.json.encode([one.entity for one in tree.entities])
+        paths = _fit_paths(tree.paths, _LARGEST - _LARGEST_ENVELOPE - len(items))
     if paths.problem:
         problems.append(paths.problem)
     while entities:
@@ -393,14 +393,6 @@ def _result_cells(one: EntityPreviewResult) -> Iterator[str]:
     yield _escape_text(_result_in_words(one))
     link = f"[How to fix it](<{_escape_address(one.fix.link)}>)" if one.fix and one.fix.link else ""
     yield f"{_escape_text(one.message or '')} {link}".strip()
-
-
-def _paths_to_send(tree: TreeContent) -> SentPaths:
-    """The paths that go with the entities of a tree."""
-    if tree.paths is None:
-        return SentPaths(None)
-    items = msgspec.json.encode([one.entity for one in tree.entities])
-    return _fit_paths(tree.paths, _LARGEST - _LARGEST_ENVELOPE - len(items))
 
 
 def _request_preview(

@@ -150,7 +150,9 @@ def _entities_in(value: Any, place: str, name: str) -> list[tuple[str, Any]]:
 
 def _yaml_values(data: bytes, name: str, problems: list[str]) -> Iterator[tuple[str, Any]]:
     try:
-        _check_yaml(data)
+        for event in safe_yaml.events(data, _DEEPEST, aliases=True):
+            if getattr(event, "version", None) == (1, 1):
+                raise yaml.constructor.ConstructorError(None, None, _VERSION, event.start_mark)
         loader = safe_yaml.JSONLoader(data)
         for number in count(1):
             if not loader.check_node():
@@ -188,13 +190,6 @@ def _yaml_problem(data: bytes, name: str, error: yaml.YAMLError) -> str:
     if sign := safe_yaml.template_sign(data, error):
         return _TEMPLATE.format(name, f"line {sign.line}", sign.text)
     return f"{name} is not valid YAML: {_problem_gist(error)}."
-
-
-def _check_yaml(data: bytes) -> None:
-    """Refuse a document declared as YAML 1.1, and nesting that would crash the C reader."""
-    for event in safe_yaml.events(data, _DEEPEST, aliases=True):
-        if getattr(event, "version", None) == (1, 1):
-            raise yaml.constructor.ConstructorError(None, None, _VERSION, event.start_mark)
 
 
 def _check_expansion(node: yaml.Node, place: str) -> None:

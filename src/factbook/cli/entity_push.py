@@ -252,7 +252,10 @@ def _resolve_duplicates(
     if keep == "error":
         raise CommandError(
             f"{_entities_in_words(several)} in the files more than once, nothing was written:",
-            lines=[_list_places(ref, found) for ref, found in several.items()],
+            lines=[
+                f"{ref}: {', '.join(each.origin for each in found)}"
+                for ref, found in several.items()
+            ],
             hint="--on-duplicate first or last keeps one of each.",
         )
     left_out = len(documents) - len(places) - sum(each.ref is None for each in documents)
@@ -267,7 +270,3 @@ def _resolve_duplicates(
 
 def _entities_in_words(several: dict[str, list["EntityDocument"]]) -> str:
     return f"{len(several)} entities are" if len(several) > 1 else "1 entity is"
-
-
-def _list_places(ref: str, found: Sequence["EntityDocument"]) -> str:
-    return f"{ref}: {', '.join(each.origin for each in found)}"

@@ -26,7 +26,7 @@ from factbook.errors import InputError
 from factbook.schemas.events import CadenceUnit, DigestForm, Weekday
 
 if TYPE_CHECKING:
-    from factbook.client import Event, EventPage, Webhook
+    from factbook.client import EventPage, Webhook
     from factbook.schemas.events import ShownDigest, TriedWebhook
 
 
@@ -96,7 +96,10 @@ def events(
             wanted = partial(client.events, types=type or (), set=set, source=source, entity=entity)
             for page in _event_pages(wanted, after, limit, follow=follow):
                 for event in page.events:
-                    _print_event(event, as_json=as_json)
+                    if as_json:
+                        print_json(event, indent=0)
+                    else:
+                        say(f"{event.at}  {event.type:<14}  {event.subject}")
                 sys.stdout.flush()
                 cursor = page.next_cursor
     finally:
@@ -118,13 +121,6 @@ def _event_pages(
         if left == 0 or not (page.more or follow):
             return
         wait = None if page.more else _WAIT_SECONDS
-
-
-def _print_event(event: "Event", *, as_json: bool) -> None:
-    if as_json:
-        print_json(event, indent=0)
-    else:
-        say(f"{event.at}  {event.type:<14}  {event.subject}")
 
 
 @webhooks_app.command("list", epilog=EXIT_CODES)

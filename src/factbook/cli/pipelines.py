@@ -65,7 +65,7 @@ def check_gate(
     """Standing of the entity; raises InputError for a level that the scorecard does not have."""
     path = segment(scorecard)
     shown = client.send(get_call(f"{_SCORECARDS_PATH}/scorecards/{path}", ShownScorecard))
-    levels = [_level_name(one) for one in shown.levels or []]
+    levels = [str(one["id"]) if isinstance(one, dict) else str(one) for one in shown.levels or []]
     if wanted not in levels:
         there = ", ".join(levels) or "none"
         raise InputError(f"{scorecard} has no level {wanted}; its levels: {there}.")
@@ -87,10 +87,6 @@ def print_gate(result: GateResult) -> None:
     for one in standing.steps if not result.passed else ():
         told = f": {one.message}" if one.message else ""
         say(f"  {one.state}: {one.title} ({one.check_id}){told}")
-
-
-def _level_name(level: Any) -> str:
-    return str(level["id"]) if isinstance(level, dict) else str(level)
 
 
 class Review(NamedTuple):

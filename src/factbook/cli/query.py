@@ -453,16 +453,12 @@ def _group_rows(found: "FactDistribution") -> tuple[Sequence[str], list[Sequence
             f"{group.entities:,}",
             f"{group.known:,}",
             f"{group.entities - group.known:,}",
-            _share_in_words(group.true, group.known)
+            (f"{group.true:,} of {group.known:,}" if group.known else "")
             if group.true is not None
             else _cell_text(group.median),
         )
         for group in found.groups or ()
     ]
-
-
-def _share_in_words(part: int, whole: int) -> str:
-    return f"{part:,} of {whole:,}" if whole else ""
 
 
 def _range_in_words(start: Any, end: Any) -> str:
@@ -528,7 +524,11 @@ def facts(
 def _print_entity_facts(
     client: "Client", entity: EntityRef, source: str | None, *, as_json: bool
 ) -> None:
-    ids = _list_source_ids(client) if source is None else [source]
+    ids = (
+        [source["id"] for source in client.call("get-data-source-discovery")["dataSources"]]
+        if source is None
+        else [source]
+    )
     answers = [client.call("get-entity-facts", _tool_arguments(id, entity)) for id in ids]
     if as_json:
         print_json(answers if source is None else answers[0])
@@ -537,10 +537,6 @@ def _print_entity_facts(
         print_note("The server has no data source.")
     for answer in answers:
         _print_facts(answer)
-
-
-def _list_source_ids(client: "Client") -> list[str]:
-    return [source["id"] for source in client.call("get-data-source-discovery")["dataSources"]]
 
 
 def _tool_arguments(source: str, entity: EntityRef) -> dict[str, str]:

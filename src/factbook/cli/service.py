@@ -259,7 +259,9 @@ def doctor(
             async for finding in examine({"database_url": database_url}, show, quick=quick):
                 found.append(finding)
                 if not as_json:
-                    _print_finding(finding)
+                    advice = f" {finding.advice}" if finding.advice else ""
+                    line = f"{finding.state:<8} {finding.topic}: {finding.what}{advice}"
+                    say_coloured(line.replace("\n", " "), _STATE_COLOURS[finding.state])
 
     asyncio.run(work())
     states = [finding.state for finding in found]
@@ -269,12 +271,6 @@ def doctor(
         say(f"{states.count('problem')} problems, {states.count('warning')} warnings.")
     if "problem" in states:
         raise typer.Exit(REFUSED)
-
-
-def _print_finding(finding: "Finding") -> None:
-    advice = f" {finding.advice}" if finding.advice else ""
-    line = f"{finding.state:<8} {finding.topic}: {finding.what}{advice}"
-    say_coloured(line.replace("\n", " "), _STATE_COLOURS[finding.state])
 
 
 def _finding_json(finding: "Finding") -> dict[str, Any]:

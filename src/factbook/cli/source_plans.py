@@ -268,7 +268,8 @@ def try_source(
     if folder is None:
         with connect() as client:
             return _try_on_server(client, definition, ref)
-    file = _recording_file(folder, one.id, ref)
+    name = ".".join(quote(part, safe="") for part in (ref.kind, ref.namespace, ref.name))
+    file = Path(folder, one.id, f"{name}{definitions.RECORDING}")
     recording = None if renew else load_recording(file)
     if recording is not None:
         print_note(f"Replayed: {file}")
@@ -334,12 +335,6 @@ def _trial_rows(definition: CustomSourceDefinition, trial: Tried) -> list[tuple[
         value = msgspec.json.encode(trial.facts[fact.name]).decode() if known else None
         rows.append((fact.name, fact.type, value, trial.reasons.get(fact.name)))
     return rows
-
-
-def _recording_file(folder: str, source_id: str, ref: EntityRef) -> Path:
-    """Path of the recording for a source and an entity."""
-    name = ".".join(quote(part, safe="") for part in (ref.kind, ref.namespace, ref.name))
-    return Path(folder, source_id, f"{name}{definitions.RECORDING}")
 
 
 def load_recording(file: Path) -> Recording | None:

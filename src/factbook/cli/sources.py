@@ -42,7 +42,7 @@ from factbook.errors import InputError
 if TYPE_CHECKING:
     from factbook.collection.lanes import LaneCollector
     from factbook.operations.commands import SourceDetail, SourceStatus
-    from factbook.scheduling.runs import CountedGap, RunRecord
+    from factbook.scheduling.runs import RunRecord
 if TYPE_CHECKING:
     from factbook.cli.source_plans import SourceStep
     from factbook.client import Client
@@ -240,13 +240,15 @@ def show_source(
     if detail.run is not None:
         say(f"Last run: {_run_figures(detail.run)}")
     if detail.gaps:
-        print_table(("Kind", "Reason", "Place", "Entities"), map(_gap_row, detail.gaps))
+        print_table(
+            ("Kind", "Reason", "Place", "Entities"),
+            (
+                (gap.kind, gap.reason, gap.place or "everything", gap.entities)
+                for gap in detail.gaps
+            ),
+        )
     if detail.failed:
         print_table(("Entity", "Reason"), ((ref, reason) for ref, reason in detail.failed))
-
-
-def _gap_row(gap: "CountedGap") -> tuple[object, ...]:
-    return gap.kind, gap.reason, gap.place or "everything", gap.entities
 
 
 def _detail_json(detail: "SourceDetail") -> dict[str, Any]:
