@@ -21,6 +21,11 @@ class Pause:
         self._loop = asyncio.get_running_loop()
         self._over = threading.Event()
 
+    def stop(self) -> None:
+        """Stop the thread until the end."""
+        self._loop.call_soon_threadsafe(self.reached.set)
+        assert self._over.wait(_LONGEST)
+
     def end(self) -> None:
         """Let writes go on, and none stop any more."""
         self._over.set()
@@ -35,6 +40,5 @@ class Pause:
 
     def _around(self, sql: str, table: str) -> AbstractContextManager[None]:
         if f"{sql} INTO {table}".startswith(self._before):
-            self._loop.call_soon_threadsafe(self.reached.set)
-            assert self._over.wait(_LONGEST)
+            self.stop()
         return nullcontext()

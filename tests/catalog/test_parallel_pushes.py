@@ -58,6 +58,10 @@ class Push:
 
         return await self.database.write(work)
 
+    def stop(self) -> None:
+        """Stop here, in the thread that writes."""
+        self._pause.stop()
+
     async def end(self) -> Any:
         """Go on, and return its result."""
         self._pause.end()

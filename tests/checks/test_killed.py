@@ -17,13 +17,13 @@ _COMPONENTS = 250
 _CHECKS = 20
 _WORK = """
 import asyncio, sys
-from factbook.checks.results import publication
+from factbook.checks.results import evaluator
 from factbook.storage.database_url import open_database
 from tests.service import Time
 
 async def work():
     database = await open_database(sys.argv[1], connections=3)
-    assert await publication.evaluate_pending(database, Time())
+    assert await evaluator.evaluate_pending(database, Time())
     print("worked", flush=True)
     await asyncio.Event().wait()
 

@@ -18,6 +18,7 @@ from factbook.checks.definitions.definition_writes import OwnedStaged
 from factbook.checks.results import incremental
 from factbook.errors import NotAllowedError
 from factbook.storage import Database, Transaction
+from factbook.storage.database import ChecksPort
 from tests.catalog.test_parallel_pushes import END, Push, replace
 from tests.checks.catalog import a_check, leaf
 from tests.checks.paused_write import PausedWrite, Work
@@ -90,6 +91,20 @@ WRITES: dict[str, Callable[[OwnedKind], Work]] = {
 EACH = pytest.mark.parametrize("work", WRITES.values(), ids=WRITES)
 
 
+def attach_stopped_evaluation(base: Database, push: Push) -> None:
+    """Have the checks evaluated by the push, which stops before it evaluates them."""
+    incremental.attach_evaluation(base, Time())
+    port = base.remembered.of(ChecksPort)
+    evaluate = port.evaluation
+    assert evaluate is not None
+
+    def stop_first(transaction: Transaction) -> object:
+        push.stop()
+        return evaluate(transaction)
+
+    port.evaluation = stop_first
+
+
 @pytest.fixture(params=KINDS)
 def kind(request: pytest.FixtureRequest) -> OwnedKind:
     """Each of both kinds."""
@@ -134,9 +149,9 @@ async def test_a_write_that_begins_while_its_member_leaves_is_refused(
     evaluates: bool,
 ) -> None:
     """Neither waits for the other, though evaluations share the lock of the definitions."""
-    if evaluates:
-        incremental.attach_evaluation(base, Time())
     first = Push(base, END)
+    if evaluates:
+        attach_stopped_evaluation(base, first)
     leaving, writing = CountedRunner(first.write), CountedRunner(other.write)
     await first.reach(leaves(first.database, write=leaving))
     second = asyncio.ensure_future(kind.owned(writing)(work(kind)))

@@ -43,8 +43,8 @@ def test_the_wheel_serves_from_an_environment_of_its_own(
         server.command("push", "cloud", "-", stdin=entity)
         assert "resource:default/master account" in server.command("entities")
     read = (
-        "from factbook.web.site import documentation as d; "
-        "print(len(d.names()), d.document('pages'))"
+        "from factbook.web import help as d; "
+        "print(len(d.list_help_names()), d.render_help('pages'))"
     )
     done = subprocess.run(
         [home / "bin" / "python", "-c", read],
