@@ -1,4 +1,4 @@
-"""Administration → Account: name, password, sessions and clients of a person, and API access."""
+"""Administration → Account (name, password, sessions, clients) and API access."""
 
 import asyncio
 import re
@@ -53,7 +53,7 @@ _YEAR_SECONDS = 365 * DAY // SECOND
 
 
 class ConsentRow(NamedTuple):
-    """A consent, the host of its client, titles of its permissions, and its use in thirty days."""
+    """A consent with its client host, permission titles, and usage over thirty days."""
 
     consent: Consent
     host: str
@@ -62,7 +62,7 @@ class ConsentRow(NamedTuple):
 
 
 async def show_account(visit: PageContext, status: int = 200, **problems: str) -> Reply:
-    """Page of the account of the person signed in."""
+    """Show the account of the signed-in person."""
     database, ref = visit.state.database, visit.person.ref
     person = await users.find_user(database, ref)
     assert person is not None
@@ -85,7 +85,7 @@ async def show_account(visit: PageContext, status: int = 200, **problems: str) -
 
 
 async def _list_consent_rows(visit: PageContext) -> list[ConsentRow]:
-    """The clients that act for the person."""
+    """Clients that can act on behalf of the person."""
     found = await consents.list_consents(visit.state.database, visit.person.ref, visit.now)
     usage = await visit.state.usage.of([each.id for each in found])
     return [
@@ -111,7 +111,7 @@ async def rename_person(visit: PageContext) -> Reply:
 
 
 async def change_password(visit: PageContext) -> Reply:
-    """Change the password; ends every other session, every consent and every link to set it."""
+    """Change the password; ends other sessions, and revokes consents and password links."""
     ref = visit.person.ref
     try:
         hashed = await _hash_new_password(visit)
@@ -132,7 +132,7 @@ async def change_password(visit: PageContext) -> Reply:
 
 
 async def end_own_session(visit: PageContext) -> Reply:
-    """End one of the person's sessions, or all but this one."""
+    """End one session of the person, or all except the current one."""
     ref, id_, keep = visit.person.ref, visit.sent.one("session"), visit.person.hash
 
     def work(transaction: Transaction) -> None:
@@ -146,7 +146,7 @@ async def end_own_session(visit: PageContext) -> Reply:
 
 
 async def end_own_consent(visit: PageContext) -> Reply:
-    """End what the person has let a client of OAuth do."""
+    """Revoke the consent that the person gave to an OAuth client."""
     ref, id_ = visit.person.ref, visit.sent.one("consent")
 
     def about(ended: Consent) -> AuditEntry:
@@ -158,7 +158,7 @@ async def end_own_consent(visit: PageContext) -> Reply:
 
 
 async def choose_theme(visit: PageContext) -> Reply:
-    """Set the theme of the pages: light, dark, or the system's."""
+    """Set the page theme: light, dark or system."""
     theme = visit.sent.one("theme")
     if theme not in THEMES:
         raise InputError(f"There is no theme of this name; there are {', '.join(THEMES)}.")
@@ -167,14 +167,14 @@ async def choose_theme(visit: PageContext) -> Reply:
 
 
 async def _hash_new_password(visit: PageContext) -> str:
-    """Hash of the new password in the form.
+    """Check the current password, and hash the new one.
 
-    Raises InputError, and TooManyRequestsError after too many wrong guesses of the current one.
+    Raises InputError, or TooManyRequestsError after too many wrong guesses of the current password.
     """
     ref, form = visit.person.ref, visit.sent
     stored = await users.get_password_hash(visit.state.database, ref)
     async with visit.site.hashing:
-        # Here, so that many that come at once are not all let through before the first has failed.
+        # Inside the semaphore: a burst of guesses can't all pass before the first one fails.
         tried = sign_in.limit_current_password(visit)
         tried.check()
         if not await asyncio.to_thread(passwords.matches_password, stored, form.raw("current")):
@@ -198,7 +198,7 @@ ACCOUNT: Sequence[PageRoute] = (
 
 
 class Use(NamedTuple):
-    """A text to copy, and its instructions."""
+    """A text to copy, with instructions."""
 
     title: str
     about: str
@@ -206,8 +206,8 @@ class Use(NamedTuple):
 
 
 def list_token_uses(server: str, word: str, value: str, permissions: frozenset[str]) -> list[Use]:
-    """Uses for these permissions; `word` is the path word of the push interface."""
-    if not client_configs.is_address(server):  # a host that no line for a shell should hold
+    """List the uses of a token with these permissions; `word` is the push path segment."""
+    if not client_configs.is_address(server):  # an unsafe host for a shell command
         server = "http://localhost:8000"
     uses = [_make_environment_use(server, value)]
     if CATALOG_READ in permissions:
@@ -294,7 +294,7 @@ _NARROWINGS = (
 
 
 class TokenRow(NamedTuple):
-    """A token as its row shows it; `state` is one of sound, soon and expired."""
+    """A row in the token list; `state` is `sound`, `soon` (expires soon) or `expired`."""
 
     token: StoredToken
     titles: list[str]
@@ -303,7 +303,7 @@ class TokenRow(NamedTuple):
 
 
 async def show_api_access(visit: PageContext, status: int = 200, problem: str = "") -> Reply:
-    """Page of the tokens of the person signed in, or of everybody."""
+    """Show the tokens of the signed-in person, or of everyone."""
     everybody = visit.query("all") == "1"
     if everybody:
         visit.require(TOKEN_MANAGE)
@@ -335,7 +335,7 @@ async def show_api_access(visit: PageContext, status: int = 200, problem: str = 
 
 
 async def create_own_token(visit: PageContext) -> Reply:
-    """Create a token, and show its value in this answer alone."""
+    """Create a token, and show its value once, in this response."""
     try:
         wish = _make_token_request(visit)
         token, value = await _create_token_once(visit, wish)
@@ -353,7 +353,7 @@ async def create_own_token(visit: PageContext) -> Reply:
 
 
 async def revoke_listed_token(visit: PageContext) -> Reply:
-    """Revoke a token of one's own, or as an administrator anybody's."""
+    """Revoke a token: administrators can revoke any, others only their own."""
     id_, now = visit.sent.one("token"), visit.now
     owner = None if visit.may(TOKEN_MANAGE) else visit.person.ref
     write = visit.writing(audit.make_token_entry("token.revoke"))
@@ -372,13 +372,13 @@ async def revoke_listed_token(visit: PageContext) -> Reply:
 
 
 def list_presets(held: frozenset[str]) -> list[Preset]:
-    """Presets within these permissions."""
+    """List the presets that need only these permissions."""
     full = Preset("all", "Full access", "Everything that your own account may do.", held)
     return [each for each in (*PRESETS, full) if each.permissions <= held]
 
 
 def _make_token_request(visit: PageContext) -> TokenRequest:
-    """Token request from the form; raises InputError."""
+    """Parse the token form; raises InputError."""
     form = visit.sent
     chosen = {each.name: each.permissions for each in list_presets(visit.person.permissions)}
     wanted = chosen.get(form.one("preset"))
@@ -398,7 +398,7 @@ def _make_token_request(visit: PageContext) -> TokenRequest:
 
 
 async def _create_token_once(visit: PageContext, wish: TokenRequest) -> tuple[StoredToken, str]:
-    """The token of the form, made once however often it is sent, and its value."""
+    """Create the token and its value; ConflictError if the form was already submitted."""
     owner, now, key = visit.person.ref, visit.now, visit.state.token_key
     held, value = visit.person.permissions, tokens.generate_token()
     id_ = token_rules.derive_token_id(visit.sent.one("request"), owner, key)
@@ -430,7 +430,7 @@ def _explain_token_refusal(error: FactbookError) -> str:
 
 
 def _fill_token_form(visit: PageContext) -> dict[str, Any]:
-    """Values of the form as sent, or the initial ones."""
+    """The submitted form values, or the defaults."""
     form = visit.form
     if form is None or not form.one("request"):
         filled = {"name": "", "preset": "ask", "expires": tokens.DEFAULT_LIFETIME, "other": ""}

@@ -50,14 +50,14 @@ _ROLES = [(role, title) for role, title in permissions.ROLE_TITLES.items()]
 
 
 class PersonRow(NamedTuple):
-    """A person, with the number of tokens."""
+    """A person and their number of tokens."""
 
     person: Person
     tokens: int
 
 
 async def show_people(visit: PageContext, status: int = 200, problem: str = "") -> Reply:
-    """Page of all people, and the usable invitations."""
+    """Show all people and the open invitations."""
     database, after = visit.state.database, visit.query("after")
     found = await users.list_user_page(database, after, _PEOPLE_ON_PAGE + 1)
     shown = found[:_PEOPLE_ON_PAGE]
@@ -77,7 +77,7 @@ async def show_people(visit: PageContext, status: int = 200, problem: str = "") 
 
 
 async def submit_invitation(visit: PageContext) -> Reply:
-    """Create an invitation, whose link is in this answer alone."""
+    """Create an invitation, and show its link once, in this response."""
     role, secret, now = visit.sent.one("role"), invitations.generate_invitation_secret(), visit.now
     digest = invitations.hash_invitation_secret(secret, visit.state.token_key)
     name, confirmed = visit.sent.one("name"), visit.sent.one("confirmed") == "true"
@@ -108,7 +108,7 @@ async def submit_invitation(visit: PageContext) -> Reply:
 
 
 async def withdraw_unused_invitation(visit: PageContext) -> Reply:
-    """End an unused invitation."""
+    """Withdraw an unused invitation."""
     id_ = visit.sent.one("invitation")
     write = visit.writing(AuditEntry("person.withdraw", id_[:16]))
     try:
@@ -119,7 +119,7 @@ async def withdraw_unused_invitation(visit: PageContext) -> Reply:
 
 
 async def show_person(visit: PageContext, status: int = 200, problem: str = "") -> Reply:
-    """Page of one person."""
+    """Show one person."""
     database, ref = visit.state.database, _get_person_ref(visit)
     person = await users.find_user(database, ref)
     if person is None:
@@ -141,7 +141,7 @@ async def show_person(visit: PageContext, status: int = 200, problem: str = "") 
 
 
 async def submit_confirmation(visit: PageContext) -> Reply:
-    """Confirm that an account is the catalog's user of its name, and a SCIM user's."""
+    """Confirm that an account belongs to the catalog user of its name and to a SCIM user."""
     ref, user_name = _get_person_ref(visit), visit.sent.one("user_name")
     rules = group_roles.make_group_rules(visit.state.settings)
     caller = Caller(visit.person.ref, visit.now, visit.address, grant=visit.person.grant)
@@ -155,7 +155,7 @@ async def submit_confirmation(visit: PageContext) -> Reply:
 
 
 async def submit_new_person(visit: PageContext) -> Reply:
-    """Create the account of somebody who signs in at the provider, whose name is confirmed."""
+    """Create an account with a confirmed name for sign-in through the provider."""
     openid = visit.site.openid
     if openid is None:
         raise NotFoundError("No OpenID Connect provider is configured.")
@@ -206,7 +206,7 @@ async def enable_person(visit: PageContext) -> Reply:
 
 
 async def end_person_sessions(visit: PageContext) -> Reply:
-    """End every session of a person, and every consent that was given in one."""
+    """End all sessions of a person, and revoke all their consents."""
     ref = _get_person_ref(visit)
 
     def work(transaction: Transaction) -> None:
@@ -222,7 +222,7 @@ async def end_person_sessions(visit: PageContext) -> Reply:
 
 
 async def reset_person_password(visit: PageContext) -> Reply:
-    """Create the link with which a person sets a new password."""
+    """Create a password reset link, and show it once, in this response."""
     ref, secret, now = _get_person_ref(visit), invitations.generate_invitation_secret(), visit.now
     digest, by = invitations.hash_invitation_secret(secret, visit.state.token_key), visit.person.ref
     entry = AuditEntry("person.change", ref, {"changed": "link to set a password"})
@@ -240,7 +240,7 @@ async def reset_person_password(visit: PageContext) -> Reply:
 async def _change_person(
     visit: PageContext, about: AuditEntry | About, work: Callable[[Transaction], T], notice: str
 ) -> Reply:
-    """The person's page after a change, with a notice or the problem."""
+    """Change a person, then show the person page with a notice or the problem."""
     try:
         await visit.writing(about)(work)
     except (ConflictError, InputError, NotFoundError) as error:
@@ -280,18 +280,18 @@ PEOPLE: Sequence[PageRoute] = (
 
 AUDIT_PATH: Final = "/administration/audit"
 _RECORDS_ON_PAGE = 50
-# Records that are folded into the rows of a page.
+# Records read per page when equal records are folded.
 _FOLDED = 250
 _AUDIT_FILTERS = ("actor", "action", "object", "outcome", "from", "to")
 _OUTCOMES = [("", "Any"), ("done", "Done"), ("refused", "Refused")]
-# Actions whose objects are references of entities: of one kind they are equal.
+# Actions on entity references; records for entities of the same kind count as equal.
 _OF_ENTITIES = frozenset({"entity", "facts"})
 
 
 class AuditRow(NamedTuple):
-    """A row of the audit for display; `path` is the page of its object, if any.
+    """An audit row for display; `path` links to its object, if any.
 
-    It stands for `number` equal records, the `oldest` last; `unfolded` leads to all of them.
+    The row represents `number` equal records down to `oldest`; `unfolded` links to all of them.
     """
 
     record: Record
@@ -305,7 +305,7 @@ class AuditRow(NamedTuple):
 
 
 class FoldedRecords(NamedTuple):
-    """Equal records in a row, newest first; with several objects, `kind` is that of all of them."""
+    """Consecutive equal records, newest first; `kind` is set if they have several objects."""
 
     records: list[Record]
     kind: str | None
@@ -320,12 +320,12 @@ class FoldedRecords(NamedTuple):
 
     @property
     def things(self) -> int:
-        """The number of different objects."""
+        """Number of distinct objects."""
         return len({record.object for record in self.records})
 
 
 async def show_audit(visit: PageContext) -> Reply:
-    """Page of actions and refusals, newest first, those that are equal in one row."""
+    """Show actions and refusals, newest first, with equal ones folded into one row."""
     given = {name: visit.query(name)[:LONGEST] for name in _AUDIT_FILTERS}
     is_folded = visit.query("fold") != "no"
     try:
@@ -357,7 +357,7 @@ async def show_audit(visit: PageContext) -> Reply:
 
 
 async def download_audit(visit: PageContext) -> Reply:
-    """Download of the same as JSON lines, oldest first."""
+    """Download the filtered audit as JSON lines, oldest first."""
     wanted = _make_audit_filter({name: visit.query(name)[:LONGEST] for name in _AUDIT_FILTERS})
     await visit.state.refusals.write()
     lines = stream_audit_lines(visit.state.database, **wanted)
@@ -368,12 +368,12 @@ async def download_audit(visit: PageContext) -> Reply:
 async def _list_folded_records(
     visit: PageContext, given: dict[str, str], is_folded: bool
 ) -> tuple[list[FoldedRecords], bool]:
-    """The records of a page, and true if there are more."""
+    """Records for one page, and true if there are more."""
     wanted, before = _make_audit_filter(given), visit.query("before")
     if before and not re.fullmatch(AUDIT_CURSOR, before):
         raise InputError("There is no such page of the audit.")
     after = split_audit_cursor(before) if before else None
-    # What this process refused is there at once.
+    # Flush buffered refusals to include them on the page.
     await visit.state.refusals.write()
     limit = _FOLDED if is_folded else _RECORDS_ON_PAGE
     records, more = await page_audit(visit.state.database, **wanted, after=after, limit=limit)
@@ -386,7 +386,7 @@ async def _list_folded_records(
 
 
 def _make_audit_filter(given: dict[str, str]) -> dict[str, Any]:
-    """Conditions of the filters; raises InputError for an invalid day."""
+    """Convert the filters to query conditions; raises InputError for an invalid day."""
     until = _convert_day(given["to"])
     return {
         "actor": _find_actor(given["actor"]),
@@ -399,7 +399,7 @@ def _make_audit_filter(given: dict[str, str]) -> dict[str, Any]:
 
 
 def _find_actor(text: str) -> str | None:
-    """Reference of the actor in the text; a name alone is a person's."""
+    """Actor reference for a filter text; a plain name refers to a person."""
     if not text or ":" in text or text == COMMAND_LINE:
         return text or None
     try:
@@ -409,7 +409,7 @@ def _find_actor(text: str) -> str | None:
 
 
 def _convert_day(text: str) -> int | None:
-    """Start of a day in milliseconds; raises InputError for an invalid one."""
+    """Start of a UTC day in milliseconds; raises InputError for an invalid date."""
     if not text:
         return None
     try:
@@ -446,11 +446,11 @@ def _make_audit_row(visit: PageContext, found: FoldedRecords, unfolded: str) -> 
         "token": record.token or None,
         "grant": record.grant or None,
     }
-    # What was recorded of it stands last: none of its names hides one of these.
+    # Keep the recorded detail under its own key: its names can't hide the fields above.
     shown: dict[str, Any] = {name: value for name, value in more.items() if value is not None}
     shown = {**shown, **({"detail": detail} if detail else {})}
     several = found.kind and f"{found.things} of kind {found.kind}"
-    if record.action.startswith("token."):  # nobody knows the id of a token
+    if record.action.startswith("token."):  # token ids mean nothing to people
         name = str(detail.get("name", record.object))
     else:
         name = formats.shorten_ref(record.object)
@@ -467,7 +467,7 @@ def _make_audit_row(visit: PageContext, found: FoldedRecords, unfolded: str) -> 
 
 
 def _find_object_path(visit: PageContext, record: Record) -> str | None:
-    """Page of the object; None if there is none, or none any more."""
+    """Path of the object page; None if the object has no page or was deleted."""
     subject, _, verb = record.action.partition(".")
     name = record.object
     if verb == "delete" or not name:
@@ -484,7 +484,7 @@ def _find_object_path(visit: PageContext, record: Record) -> str | None:
 
 
 def _fold_records(records: Iterable[Record]) -> list[FoldedRecords]:
-    """Fold records by the same person, in the same way, of the same action on the same thing."""
+    """Fold consecutive records with equal actor, address, credential, action, outcome, object."""
 
     def make_key(record: Record) -> tuple[str, ...]:
         person = (record.actor, record.address, record.token, record.grant)
@@ -499,7 +499,7 @@ def _fold_records(records: Iterable[Record]) -> list[FoldedRecords]:
 
 
 def _get_fold_object(record: Record) -> str:
-    """The kind of an entity, or the object itself."""
+    """The entity kind for entity actions, otherwise the object."""
     kind, colon, _ = record.object.partition(":")
     is_entity = record.action.partition(".")[0] in _OF_ENTITIES and colon
     return kind if is_entity else record.object
@@ -515,7 +515,7 @@ STATUS_PATH: Final = "/status"
 
 
 async def show_status(visit: PageContext) -> Reply:
-    """Page of the status, each part as far as it can be read."""
+    """Show the status; each unreadable part shows its error instead."""
     state = visit.state
     observed = Observed(state.database, state.metrics, state.clock, state.settings)
     parts = await service_status.read_status(observed)

@@ -1,4 +1,4 @@
-"""Checks: their list, the page of each with its rule, results and past, and exemptions."""
+"""Check pages: the list, each check with its rule, results and history, and exemptions."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -68,7 +68,7 @@ from factbook.web.shares import ResultFigures, make_filter_address
 
 
 async def may_write_definition(visit: PageContext, stored: StagedDefinition, needed: str) -> bool:
-    """True if the person has the permission, or groups of the person own it."""
+    """True if the person has the permission, or one of their groups owns the definition."""
     if not visit.may_own(needed):
         return visit.may(needed)
     found = definition_writes.list_staged_owners(stored)
@@ -79,7 +79,7 @@ async def may_write_definition(visit: PageContext, stored: StagedDefinition, nee
 
 
 def may_create_definition(visit: PageContext, needed: str) -> bool:
-    """True if the person has the permission, or may define some for the own groups."""
+    """True if the person has the permission, or can create definitions for their own groups."""
     return visit.may(needed) or visit.may_own(needed)
 
 
@@ -91,7 +91,7 @@ _LARGEST_PAGE: Final = 10_000
 
 
 def get_definition_id(visit: PageContext, noun: str) -> str:
-    """The id in the address; raises NotFoundError for what no check or scorecard is called."""
+    """Read the id from the URL; raises NotFoundError if it isn't a valid id."""
     text = visit.request.parameter("id")
     if not re.fullmatch(common.SOURCE_ID, text):
         raise NotFoundError(f"There is no {noun} of this name.")
@@ -99,15 +99,15 @@ def get_definition_id(visit: PageContext, noun: str) -> str:
 
 
 def find_chosen_team(visit: PageContext) -> str | None:
-    """The team that is asked for; raises InputError for what is no reference."""
+    """Read the `team` filter; raises InputError if it isn't a valid reference."""
     text = visit.query("team")
     return refs.canonicalize_ref(text, kind="group") if text else None
 
 
 async def list_chosen_owners(visit: PageContext) -> Sequence[str]:
-    """The owners that are asked for: one, or a team with all groups below it; all if empty.
+    """List the owners to filter by: one owner, or a team and its subteams; empty means all.
 
-    Raises InputError for what is no reference.
+    Raises InputError for an invalid reference.
     """
     group, owner = find_chosen_team(visit), visit.query("owner")
     if group is not None:
@@ -119,7 +119,7 @@ async def list_chosen_owners(visit: PageContext) -> Sequence[str]:
 
 
 def get_chosen_state(visit: PageContext) -> str | None:
-    """The state that is asked for; raises InputError for another word."""
+    """Read the `state` filter; raises InputError if there is no such state."""
     word = visit.query("state") or None
     if word is not None and word not in state.WORDS:
         raise InputError(f"A result is {', '.join(state.WORDS)}.")
@@ -127,12 +127,12 @@ def get_chosen_state(visit: PageContext) -> str | None:
 
 
 def get_first_entity(visit: PageContext) -> int:
-    """The id of the entity that a page begins after; raises InputError."""
+    """Read the entity id to start after; raises InputError if it isn't a number."""
     return _convert_page_number(visit.query("after"), 2**53, 0)
 
 
 def get_page_number(visit: PageContext) -> int:
-    """The number of a page of a list, from 1; raises InputError."""
+    """Read the page number, starting at 1; raises InputError if it isn't a number."""
     return max(1, _convert_page_number(visit.query("page"), _LARGEST_PAGE, 1))
 
 
@@ -156,7 +156,7 @@ _CHECK_FILTERS: Final = (
 
 
 class CheckLine(NamedTuple):
-    """A check of the list; `check` is None of one that this release cannot read."""
+    """A row in the check list; `check` is None if this release cannot read the check."""
 
     stored: StoredCheck
     check: Check | None
@@ -165,7 +165,7 @@ class CheckLine(NamedTuple):
 
 
 async def list_checks(visit: PageContext) -> Reply:
-    """Page of the checks."""
+    """Show the check list."""
     database = visit.state.database
     counts = await state_store.count_totals(database)
     stored = await check_store.everything(database)
@@ -195,7 +195,7 @@ async def list_checks(visit: PageContext) -> Reply:
 
 
 def read_current_check(stored: StoredCheck) -> Check | None:
-    """The check in effect, or what comes closest; None if this release cannot read it."""
+    """Parse the published check, or else its draft; None if this release cannot read it."""
     try:
         return parse_stored_check(stored.current)
     except FactbookError:
@@ -203,7 +203,7 @@ def read_current_check(stored: StoredCheck) -> Check | None:
 
 
 def read_current_scorecard(stored: StoredScorecard) -> Scorecard | None:
-    """The scorecard in effect, or what comes closest; None if this release cannot read it."""
+    """Parse the published scorecard, or else its draft; None if this release cannot read it."""
     try:
         return scorecard.parse_scorecard(stored.current)
     except FactbookError:
@@ -242,7 +242,7 @@ _MOST_SEEN: Final = 6
 
 
 class SeenValue(NamedTuple):
-    """The words of what a comparison saw, and the value with its time, or why there is none."""
+    """One comparison of a rule: the value with its time, or the reason it is missing."""
 
     words: str
     word: str
@@ -254,7 +254,7 @@ class SeenValue(NamedTuple):
 
 
 class ResultRow(NamedTuple):
-    """An entity with its result; `fix` is an address for a link, if it is one."""
+    """An entity and its result; `fix` is a URL that is safe to link, or None."""
 
     ref: str
     title: str
@@ -272,9 +272,9 @@ class ResultRow(NamedTuple):
 async def list_result_rows(
     visit: PageContext, check: Check, wanted: ResultFilter, limit: int, number: int | None
 ) -> tuple[list[ResultRow], str | None]:
-    """Up to `limit` results by reference, and the reference that the next page begins after.
+    """List up to `limit` results by reference, and the cursor for the next page.
 
-    `number` is that of all of them, if it is counted.
+    `number` is the total number of results, if known.
     """
     after = visit.query("cursor")
     if "\0" in after:
@@ -289,7 +289,7 @@ async def list_result_rows(
 
 
 async def list_entity_results(visit: PageContext, check: Check, entity: str) -> list[ResultRow]:
-    """The result of one entity; raises InputError for what is no reference."""
+    """The result of one entity, if any; raises InputError for an invalid reference."""
     ref = str(refs.parse_ref(entity))
     found = await result_queries.read_entity_results(
         visit.state.database, ref, visit.now, only=[check.id], explained=()
@@ -304,7 +304,7 @@ async def list_entity_results(visit: PageContext, check: Check, entity: str) -> 
 async def explain_result_rows(
     visit: PageContext, check: Check, found: Sequence[CheckedRow]
 ) -> list[ResultRow]:
-    """The rows with what each rests on, if the person may read values of facts."""
+    """Add the evidence to each result if the person may read fact values."""
     database, person, reads = visit.state.database, visit.person.ref, visit.may(SOURCE_READ)
     explained = await result_queries.explain_rows(database, check, found, visit.now)
     groups = await people_trust.read_groups(database, person, visit.state.trust)
@@ -340,7 +340,7 @@ def _make_result_row(
 
 
 def _list_open_evidence(told: Explanation | None) -> list[Evidence]:
-    """The comparisons that a result rests on; of one that does not pass, those that do not."""
+    """The comparisons behind a result; only the non-passing ones if the result doesn't pass."""
     if told is None:
         return []
     if told.state == state.PASS:
@@ -371,7 +371,7 @@ def _make_seen_value(one: Evidence, ref: str) -> SeenValue:
 
 
 def _make_fix_link(link: str | None) -> str | None:
-    """The address of a fix if a page may link it: of the web, or of a mail."""
+    """The fix link if it is safe to render: a web or mailto link."""
     if link is not None and link.lower().startswith("mailto:"):
         return link
     return formats.get_external_url(link)
@@ -385,7 +385,7 @@ _RESULT_FILTERS: Final = ("owner", "team", "state", "entity")
 
 
 class ChangedResult(NamedTuple):
-    """A change of a result; `ref` is None of an entity that is gone."""
+    """A changed result; `ref` is None if the entity was deleted."""
 
     ref: str | None
     at: int
@@ -394,7 +394,7 @@ class ChangedResult(NamedTuple):
 
 
 class CheckUse(NamedTuple):
-    """A scorecard with a check, and the title of its level, '' without one."""
+    """A scorecard that includes the check, and the title of the check's level, or ''."""
 
     id: str
     title: str
@@ -402,14 +402,14 @@ class CheckUse(NamedTuple):
 
 
 async def show_check(visit: PageContext) -> Reply:
-    """Page of a check."""
+    """Show the check page."""
     stored, check = await find_opened_check(visit)
     database, owners = visit.state.database, await list_chosen_owners(visit)
     counts = await _count_check_states(visit, check.id, owners)
     address = make_filter_address(
         visit, shares.make_check_path(check.id), (*_RESULT_FILTERS, "cursor")
     )
-    # What is wrong is shown before what is not.
+    # Show the worst state by default.
     first = "fail" if counts.failing else "unknown" if counts.undecided else "pass"
     word = get_chosen_state(visit) or first
     rows, more = await _list_check_rows(visit, check, word, owners, counts)
@@ -444,7 +444,7 @@ async def show_check(visit: PageContext) -> Reply:
 
 
 async def download_check_results(visit: PageContext) -> Reply:
-    """The results of a check as CSV."""
+    """Download the results of a check as CSV."""
     _, check = await find_opened_check(visit)
     word = get_chosen_state(visit)
     wanted = ResultFilter([word] if word else [], await list_chosen_owners(visit))
@@ -465,7 +465,7 @@ async def download_check_results(visit: PageContext) -> Reply:
 
 
 async def find_opened_check(visit: PageContext) -> tuple[StoredCheck, Check]:
-    """The check in the address; raises NotFoundError, also if this release cannot read it."""
+    """Find the check in the URL; raises NotFoundError if missing or unreadable by this release."""
     id_ = get_definition_id(visit, "check")
     stored = await check_store.existing(visit.state.database, id_)
     check = read_current_check(stored)
@@ -490,7 +490,7 @@ async def _list_check_rows(
 ) -> tuple[list[ResultRow], str | None]:
     if entity := visit.query("entity"):
         return await list_entity_results(visit, check, entity), None
-    # Entities that a check is not about are not counted.
+    # Entities that a check does not apply to have no count.
     counted = dict(zip(shares.STATE_KINDS, counts, strict=True))
     number = None if word == "not-applicable" else counted[word]
     if number == 0:
@@ -501,14 +501,13 @@ async def _list_check_rows(
 
 
 async def _draw_failing_chart(visit: PageContext, stored: StoredCheck) -> Any:
-    """Entities that fail, day by day."""
     if stored.slot is None:
         return None
     now = visit.now
     first, today = now // DAY - _CHART_DAYS, now // DAY
     found = await state_store.read_day_totals(visit.state.database, stored.id, first, today - 1)
     totals = await state_store.count_totals(visit.state.database)
-    # Before the first of them nothing was counted.
+    # Skip the days before counting started.
     kept = list(dropwhile(lambda one: not any(one.counts), found))
     points: list[Point] = [(one.day * DAY, one.counts.failing) for one in kept]
     current = totals.get(stored.id, StateCounts())
@@ -575,14 +574,12 @@ _DECISION_WORDS: Final = {"approve": "approved", "deny": "denied", "revoke": "re
 
 
 class _Definitions(NamedTuple):
-    """All checks and scorecards by their ids."""
-
     checks: Mapping[str, StoredCheck]
     scorecards: Mapping[str, StoredScorecard]
 
 
 class ExemptionRow(NamedTuple):
-    """An exemption with the page of what it is from, and what the person may decide on it."""
+    """An exemption, a link to its check or scorecard, and the decisions the person may make."""
 
     exemption: Exemption
     subject: str
@@ -594,7 +591,7 @@ class ExemptionRow(NamedTuple):
 
 
 async def show_exemptions(visit: PageContext) -> Reply:
-    """Page of the exemptions in one state, newest first."""
+    """Show the exemptions in one state, newest first."""
     state = visit.query("state") or EXEMPTION_STATES[0]
     if state not in EXEMPTION_STATES:
         raise InputError(f"An exemption is {', '.join(EXEMPTION_STATES)}.")
@@ -626,16 +623,16 @@ async def show_exemptions(visit: PageContext) -> Reply:
 
 
 async def begin_exemption(visit: PageContext) -> Reply:
-    """Form to ask for an exemption."""
+    """Show the form to request an exemption."""
     given = {name: visit.query(name) for name in _EXEMPTION_FIELDS}
     days = min(_USUAL_EXEMPTION_DAYS, visit.state.settings.exemption_days)
-    # The day is part of it.
+    # The exemption includes its last day.
     given["until"] = iso(visit.now + (days - 1) * DAY)[:10]
     return _show_exemption_form(visit, given, [])
 
 
 async def ask_for_exemption(visit: PageContext) -> Reply:
-    """Ask for an exemption."""
+    """Request an exemption."""
     given, now = {name: visit.sent.one(name) for name in _EXEMPTION_FIELDS}, visit.now
     write = visit.writing(definition_writes.audit_exemption("exemption.request"))
     try:
@@ -684,17 +681,17 @@ async def _submit_decision(visit: PageContext, decision: Decision) -> Reply:
 
 
 async def submit_approval(visit: PageContext) -> Reply:
-    """Approve a request."""
+    """Approve a requested exemption."""
     return await _submit_decision(visit, "approve")
 
 
 async def submit_denial(visit: PageContext) -> Reply:
-    """Deny a request."""
+    """Deny a requested exemption."""
     return await _submit_decision(visit, "deny")
 
 
 async def submit_revocation(visit: PageContext) -> Reply:
-    """Revoke an exemption; the check counts again at once."""
+    """Revoke an exemption; the check counts again immediately."""
     return await _submit_decision(visit, "revoke")
 
 
@@ -769,7 +766,7 @@ def _may_decide(
         return False
     try:
         rules = definition_writes.list_counting_rules(subject, cards)
-    except FactbookError:  # of another release, which this one cannot read
+    except FactbookError:  # from another release, unreadable by this one
         return False
     actor = definition_writes.make_exemption_actor(_make_exemption_caller(visit), groups, subject)
     return exemption_store.may_decide_exemption(actor, rules)
@@ -788,7 +785,7 @@ def _split_exemption_cursor(text: str) -> tuple[int, str] | None:
     return int(at), id_
 
 
-# Groups that scorecards name decide without the permission: each is judged by what it decides on.
+# Groups named in scorecards decide without the permission, so these routes don't require it.
 EXEMPTIONS: Sequence[PageRoute] = (
     PageRoute("GET", EXEMPTIONS_PATH, show_exemptions, _NEEDS),
     PageRoute("GET", _NEW_EXEMPTION_PATH, begin_exemption, _NEEDS),

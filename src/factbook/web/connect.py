@@ -1,9 +1,9 @@
-"""Connect an agent: the configuration of each client, a live check, and the playground of tools.
+"""Connect an agent: the configuration of each client, a live check, and the tool playground.
 
-The check makes an agent's first requests for a person. The calls pass through the same stack as a
-client's, except the network. Their token carries only the permissions that the tools need, never
-leaves the process, is valid for a minute at most and is deleted after the last call, which is why
-the audit does not mention it.
+The check sends an agent's first requests on behalf of the person. The calls use the same stack as
+a client's, except the network. Their token has only the permissions that the tools need, never
+leaves the process, expires after a minute and is deleted after the last call, so the audit leaves
+it out.
 """
 
 import math
@@ -44,12 +44,12 @@ _CONTROLS: Final[Mapping[str, Control]] = {
     "array": "list",
     "object": "object",
 }
-# Beyond, JSON's readers differ about a number.
+# JSON parsers disagree about longer numbers.
 _MOST_DIGITS = 15
 
 
 class ArgumentField(NamedTuple):
-    """Form field of one argument; texts are empty where the schema has none."""
+    """Form field for one argument; texts default to ''."""
 
     name: str
     control: Control
@@ -57,13 +57,13 @@ class ArgumentField(NamedTuple):
     is_required: bool
     default: str
     example: str
-    choices: tuple[tuple[str, str], ...]  # values, and how they are shown
+    choices: tuple[tuple[str, str], ...]  # (value, label) pairs
 
 
 def list_fields(schema: Mapping[str, Any]) -> list[ArgumentField]:
-    """Fields of an object schema of strings, numbers, booleans, lists of strings and objects.
+    """List the fields of a schema of strings, numbers, booleans, lists of strings and objects.
 
-    Required ones come first, otherwise in the order of the schema.
+    Required fields come first, then schema order.
     """
     required = schema["required"]
     found = [
@@ -75,9 +75,9 @@ def list_fields(schema: Mapping[str, Any]) -> list[ArgumentField]:
 def convert_arguments(
     known: Sequence[ArgumentField], typed: Mapping[str, str]
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Typed arguments, and by name the problems of those that cannot be converted.
+    """Convert form texts to arguments; returns them and the problems by field name.
 
-    Empty ones are left out. The tool itself validates the values.
+    Empty fields are left out. The tool validates the values.
     """
     values: dict[str, Any] = {}
     problems: dict[str, str] = {}
@@ -108,7 +108,6 @@ def _make_field(name: str, part: Mapping[str, Any], is_required: bool) -> Argume
 
 
 def _format_typed(value: Any) -> str:
-    """A value as typed."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, dict):
@@ -117,7 +116,7 @@ def _format_typed(value: Any) -> str:
 
 
 def _convert_typed(field: ArgumentField, text: str) -> Any:
-    """Value of a text; raises ValueError saying what to write."""
+    """Convert a text to its type; raises ValueError with a hint for the user."""
     match field.control:
         case "integer":
             return _convert_integer(text)
@@ -160,7 +159,7 @@ def _convert_float(text: str) -> float:
 CONNECT_PATH: Final = "/connect"
 
 _PLACEHOLDER = "YOUR_TOKEN"
-# What the page offers to choose: a name, its words, and the toolsets.
+# Choices on the page: name, label and toolsets.
 _TOOL_CHOICES: Final[tuple[tuple[str, str, Sequence[str]], ...]] = (
     ("", "All tools", ()),
     ("read-only", "Tools that only read", READING),
@@ -186,7 +185,7 @@ _STATUS_MEANINGS = {
 
 
 class CheckStep(NamedTuple):
-    """One call of the check; `status` is None if it was not made."""
+    """One call of the check; `status` is None if the call was skipped."""
 
     title: str
     method: str
@@ -197,7 +196,7 @@ class CheckStep(NamedTuple):
 
 
 class _FailedError(Exception):
-    """The endpoint answered something other than a result; the message says what."""
+    """The endpoint didn't return a result; the message says what it returned."""
 
 
 class _CheckCall(NamedTuple):
@@ -208,7 +207,7 @@ class _CheckCall(NamedTuple):
 
 
 async def show_connect(visit: PageContext, steps: Sequence[CheckStep] = ()) -> Reply:
-    """Page with the configuration of each client."""
+    """Show the client configuration."""
     name = visit.query("client") or next(iter(AGENTS))
     agent = AGENTS.get(name)
     if agent is None:
@@ -218,7 +217,7 @@ async def show_connect(visit: PageContext, steps: Sequence[CheckStep] = ()) -> R
     if toolsets is None:
         raise NotFoundError("There is no choice of tools of this name here.")
     is_compact = visit.query("compact") == "yes"
-    # An odd name of a host comes from the browser alone, yet belongs into nobody's file.
+    # The Host header is untrusted: keep odd host names out of configuration files.
     url = endpoint(server, toolsets, is_compact=is_compact) if is_address(server) else None
     query = {"tools": chosen, "compact": "yes" if is_compact else ""}
     return visit.page(
@@ -247,12 +246,12 @@ async def show_connect(visit: PageContext, steps: Sequence[CheckStep] = ()) -> R
 
 
 async def check_endpoint(visit: PageContext) -> Reply:
-    """Send the endpoint a client's first requests, and show the answers."""
+    """Send a client's first requests to the endpoint, and show the responses."""
     return await show_connect(visit, await _run_steps(visit))
 
 
 async def redirect_to_connect(visit: PageContext) -> Reply:
-    """Redirect to the form: a check is started by the form, and its address alone is no page."""
+    """Redirect to the form, because a check only starts with a POST."""
     return visit.redirect(CONNECT_PATH)
 
 
@@ -260,12 +259,12 @@ def _is_local_server(server: str) -> bool:
     """True if only this machine can reach the address."""
     try:
         return urlsplit(server).hostname in _LOOPBACK
-    except ValueError:  # no address at all
+    except ValueError:  # not a URL
         return False
 
 
 async def _run_steps(visit: PageContext) -> list[CheckStep]:
-    """Every step: those up to the first failure are done, the others not."""
+    """Run the steps up to the first failure; later steps are marked as skipped."""
     if seconds := visit.state.calls.take(visit.person.ref):
         wait = f"Too many calls. Try again in {formats.count_noun(seconds, 'second')}."
         first, *others = _CHECK_CALLS
@@ -299,7 +298,7 @@ async def _create_check_token(visit: PageContext, value: str) -> str:
 
 async def _call_steps(visit: PageContext, token: str) -> list[CheckStep]:
     public = visit.state.settings.public_url
-    # As clients name it.
+    # The host name that clients use.
     host = urlsplit(public).netloc.rpartition("@")[2] if public else visit.request.header(b"host")
     headers = {
         **_CHECK_HEADERS,
@@ -322,13 +321,13 @@ async def _call_steps(visit: PageContext, token: str) -> list[CheckStep]:
             steps.append(step._replace(words=each.told(_extract_result(answer))))
         except _FailedError as error:
             steps.append(step._replace(is_good=False, words=str(error)))
-        # As clients do once it is agreed on.
+        # Clients send this header after the handshake.
         headers["mcp-protocol-version"] = _REVISION
     return steps
 
 
 def _extract_result(answer: InternalResponse) -> dict[str, Any]:
-    """Result in an answer; raises _FailedError."""
+    """Extract the result of a response; raises _FailedError if there is none."""
     try:
         body = msgspec.json.decode(answer.body, type=dict[str, Any])
     except msgspec.DecodeError:
@@ -386,7 +385,7 @@ _CHECK_CALLS = (
 
 
 def offered_tools(visit: PageContext) -> dict[str, Tool]:
-    """The tools that this person may try: those that only read."""
+    """The read-only tools that the person has permission to call."""
     return {
         name: tool
         for name, tool in visit.state.every_tool.items()
@@ -402,22 +401,22 @@ CONNECT: Sequence[PageRoute] = (
 
 
 PLAYGROUND_PATH: Final = "/connect/tools"
-RUN: Final = "run"  # the parameter that asks for the call, beside those of the tool
+RUN: Final = "run"  # query parameter that runs the tool, in addition to its arguments
 
-# Characters of an answer that are shown, and those of one that is still laid out.
+# Maximum number of characters shown, and the maximum that is still indented.
 MOST_SHOWN: Final = 64 * 1024
 _LAID_OUT = 4 * MOST_SHOWN
 _SUGGESTED = 20
 _EXAMPLES = 3
 _REASONED = 100
-# Where a tool gives everything unless it is told how much.
+# For tools that return everything by default.
 _DEFAULT_LIMIT = "20"
 _BYTES_OF_A_TOKEN = 4
 _AGENTS_CUT = 25_000
 
 
 class ToolAnswer(NamedTuple):
-    """Displayed answer of a tool; `reasons` maps each reason to the unknown facts."""
+    """A tool result for display; `reasons` maps each reason to its unknown facts."""
 
     text: str
     is_refusal: bool
@@ -429,17 +428,17 @@ class ToolAnswer(NamedTuple):
 
     @property
     def tokens(self) -> int:
-        """Approximate number of a model's tokens."""
+        """Approximate number of model tokens."""
         return -(-self.size // _BYTES_OF_A_TOKEN)
 
     @property
     def is_too_long(self) -> bool:
-        """True if agents cut it, as the descriptions of the tools say."""
+        """True if agents truncate a result of this length."""
         return self.tokens > _AGENTS_CUT
 
 
 async def show_tools(visit: PageContext) -> Reply:
-    """Page of every tool, in the order of `tools/list`."""
+    """Show all tools in `tools/list` order."""
     tools = [
         (tool, f"{tool.description.partition('. ')[0].removesuffix('.')}.")
         for tool in offered_tools(visit).values()
@@ -448,14 +447,14 @@ async def show_tools(visit: PageContext) -> Reply:
 
 
 async def show_tool(visit: PageContext) -> Reply:
-    """Page with the form of a tool and, once it was sent, the answer."""
+    """Show the form of a tool and, after a submit, the result."""
     tool = offered_tools(visit).get(visit.request.parameter("name"))
     if tool is None:
         raise NotFoundError("There is no tool of this name.")
     fields = list_fields(tool.input_schema)
     typed = {field.name: visit.query(field.name) for field in fields}
     if not visit.query(RUN) and not typed.get("limit"):
-        # The first answer is short.
+        # Keep the first result short.
         typed |= {f.name: _DEFAULT_LIMIT for f in fields if f.name == "limit" and not f.default}
     arguments, problems = convert_arguments(fields, typed)
     answer, status, busy = None, 400 if problems else 200, ""
@@ -485,7 +484,7 @@ async def show_tool(visit: PageContext) -> Reply:
 
 
 async def _call_tool(visit: PageContext, tool: Tool, arguments: Mapping[str, Any]) -> ToolAnswer:
-    """Answer to the call, made as a client's."""
+    """Call the tool as a client would."""
     state, started = visit.state, time.perf_counter()
     try:
         sources = (await state.registry.current()).sources
@@ -501,7 +500,7 @@ async def _call_tool(visit: PageContext, tool: Tool, arguments: Mapping[str, Any
 
 
 def _make_tool_call(visit: PageContext) -> ToolCall:
-    """The call as that of a token with the permissions of the person."""
+    """Call context of a token with the permissions of the person."""
     person, state = visit.person, visit.state
     grant = Grant(person.id, person.ref, person.permissions, None, None, None)
     caller = partial(Caller, person.ref, visit.now, visit.address, grant=person.grant)
@@ -509,7 +508,7 @@ def _make_tool_call(visit: PageContext) -> ToolCall:
 
 
 def _format_answer(value: str, milliseconds: float) -> ToolAnswer:
-    """A result for display, cut at a readable length."""
+    """Format a result for display, truncated at MOST_SHOWN characters."""
     size = len(value) if value.isascii() else len(value.encode())
     if len(value) > _LAID_OUT:
         return ToolAnswer(
@@ -527,7 +526,7 @@ class _Reasoned(msgspec.Struct):
 
 
 def _list_reasons(value: str) -> dict[str, list[str]]:
-    """Unknown facts by reason, as far as the answer has reasons."""
+    """Group the unknown facts by reason, if the result has reasons."""
     found: dict[str, list[str]] = {}
     unknown = msgspec.json.decode(value, type=_Reasoned).unknown
     for path, reason in list(unknown.items())[:_REASONED]:
@@ -539,7 +538,7 @@ def _list_reasons(value: str) -> dict[str, list[str]]:
 async def _suggest_names(
     visit: PageContext, fields: Sequence[ArgumentField], typed: Mapping[str, str]
 ) -> dict[str, list[str]]:
-    """Suggestions for fields that name an entity: neighbours of the typed text."""
+    """Suggest entity names close to the typed text."""
     names = {field.name for field in fields}
     if "name" not in names:
         return {}
@@ -548,7 +547,7 @@ async def _suggest_names(
         return {}
     refs = await stored_entities.find_nearest_names(visit.state.database, kind, name, _SUGGESTED)
     refs = refs[:_SUGGESTED]
-    # The whole reference, where the name alone is another entity's.
+    # Outside the default namespace, the name alone would be a different entity.
     found = {"name": [formats.get_ref_name(ref) if ":default/" in ref else ref for ref in refs]}
     return found | {"entityRef": refs} if "entityRef" in names else found
 
@@ -559,7 +558,7 @@ def _list_examples(
     typed: Mapping[str, str],
     suggested: Mapping[str, Sequence[str]],
 ) -> list[tuple[str, str]]:
-    """Example calls, each as an entity and the address of its call."""
+    """Example calls as (entity name, URL)."""
     needed = {field.name: field.example for field in fields if field.is_required}
     given = needed | {name: text for name, text in typed.items() if text}
     return [
@@ -574,7 +573,7 @@ def _list_examples(
 async def _list_source_choices(
     visit: PageContext, typed: Mapping[str, str]
 ) -> list[tuple[str, str]]:
-    """Data sources to choose from, and a requested one that does not exist."""
+    """Data sources to choose from, plus the requested one if unknown."""
     known = (await visit.state.registry.current()).sources.values()
     found = [(source.id, f"{source.title} ({source.id})") for source in known]
     asked = typed.get("dataSourceId", "")
@@ -584,7 +583,7 @@ async def _list_source_choices(
 
 
 def _write_request(visit: PageContext, tool: Tool, arguments: Mapping[str, Any]) -> dict[str, str]:
-    """The call as clients send it: the message, and a line for the shell."""
+    """The call as a JSON-RPC message and as shell commands."""
     message = {
         "jsonrpc": "2.0",
         "method": "tools/call",
@@ -604,7 +603,7 @@ def _write_request(visit: PageContext, tool: Tool, arguments: Mapping[str, Any])
     return {
         "message": msgspec.json.format(body, indent=2),
         "curl": " \\\n  ".join(lines),
-        # The command calls the tools of facts alone.
+        # `factbook call` supports only the fact tools.
         **({"factbook": shlex.join(command)} if tool.name in visit.state.tools else {}),
     }
 
@@ -612,7 +611,7 @@ def _write_request(visit: PageContext, tool: Tool, arguments: Mapping[str, Any])
 def _list_other_tools(
     visit: PageContext, tool: Tool, arguments: Mapping[str, Any]
 ) -> list[tuple[str, str]]:
-    """Other tools for the same entity, each with the address of its form."""
+    """Other tools for the same entity, as (title, URL)."""
     entity = {name: arguments[name] for name in ("name", "namespace", "kind") if name in arguments}
     if "name" not in entity:
         return []

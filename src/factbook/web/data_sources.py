@@ -1,4 +1,4 @@
-"""Data sources: their list, the page of each with its description and actions, and their runs."""
+"""Data source pages: the list, each source with its actions, and its runs."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -47,7 +47,7 @@ from factbook.web.formats import (
 from factbook.web.pages import PageContext, PageRoute
 from factbook.web.sign_in import choose_safe_path
 
-# Which tool a fact with a name of its shape fills.
+# The tool that returns the facts of each shape.
 METRIC_TOOLS: Final[Mapping[str, str]] = {
     "codehost": "get-codehost-metrics",
     "security": "get-security-metrics",
@@ -91,14 +91,14 @@ _STEP: Final = re.compile(r"\*/(\d{1,2})")
 
 
 def find_metric_tool(source: DataSource, fact: str) -> str | None:
-    """Metric tool that returns a fact of the source."""
+    """Find the tool that returns a fact of the source, if any."""
     if source.id in _CATALOG_SOURCES:
         return COMPLIANCE_TOOL
     return _TOOLS_BY_FACT.get(fact)
 
 
 def describe_cadence(line: str) -> str:
-    """Describe a cron line, `every 6 hours`; a complex one stays as it is."""
+    """Describe a cron line, such as `every 6 hours`; complex lines become `cron LINE`."""
     minute, hour, day, month, weekday = line.split()
     if (day, month) != ("*", "*"):
         return f"cron {line}"
@@ -135,12 +135,12 @@ def _describe_step(count: int, unit: str) -> str:
 
 
 def describe_duration(given: Duration) -> str:
-    """Format a duration: `1 hour, 30 minutes`."""
+    """Format a duration, such as `1 hour, 30 minutes`."""
     return ", ".join(count_noun(count, unit.removesuffix("s")) for unit, count in given.items())
 
 
 def describe_lifecycle(given: Lifecycle | None) -> str:
-    """Describe the amount of history that is kept."""
+    """Describe how much history is kept."""
     if given is None:
         return "all of it"
     if given.max_items is not None:
@@ -149,7 +149,7 @@ def describe_lifecycle(given: Lifecycle | None) -> str:
 
 
 def describe_conditions(entity_filter: EntityFilter | None) -> list[list[tuple[str, str]]]:
-    """A filter as a list of alternatives, each a list of a path and its condition."""
+    """Describe a filter as alternatives, each a list of (path, condition)."""
     return [
         [(path, _describe_condition(wanted)) for path, wanted in one.items()]
         for one in entity_filter or ()
@@ -168,7 +168,7 @@ Way = Literal["collected", "pushed", "read"]
 
 
 class Doing(NamedTuple):
-    """A state in words, with its kind for parts.state; problems have the lowest rank."""
+    """A state in words, with its kind for `parts.state`; problems rank lowest."""
 
     words: str
     kind: Literal["good", "warn", "bad", "busy", ""]
@@ -176,14 +176,14 @@ class Doing(NamedTuple):
 
     @property
     def is_problem(self) -> bool:
-        """True for a state in which facts are missing or late."""
+        """True if facts are missing or late."""
         return self.kind in ("bad", "warn")
 
 
 class SourceRow(NamedTuple):
-    """A data source and its state; `way` is the way that its facts arrive.
+    """A data source and its state; `way` is how its facts arrive.
 
-    `run_words` say what the run under way does: it runs, or waits for a rate limit.
+    `run_words` describe the current run: running, or waiting for a rate limit.
     """
 
     source: DataSource
@@ -203,12 +203,12 @@ class SourceRow(NamedTuple):
 
     @property
     def running(self) -> RunRecord | None:
-        """The run of all entities that is under way."""
+        """The current run of all entities."""
         return self.health and self.health.running
 
     @property
     def coverage(self) -> str | None:
-        """Share of entities with facts in the last run."""
+        """Percentage of entities covered by the last run."""
         last = self.last
         whole = last and last.covered + last.failed + last.skipped
         return format_share(last.covered, whole) if last and whole else None
@@ -221,7 +221,7 @@ def make_source_row(
     pushed_at: int | None,
     now: int,
 ) -> SourceRow:
-    """State of the source with this id; its definition may be unusable."""
+    """Build the row for a source, even if its definition is unusable."""
     source = known.sources.get(source_id) or DataSource(id=source_id, title=source_id, draft=True)
     problem = known.problems.get(source_id)
     definition = known.definitions.get(source_id)
@@ -279,16 +279,15 @@ DOING: Final[Mapping[freshness.State, Doing]] = {
 
 
 def draw_run_bar(run: RunRecord, place: str) -> Markup:
-    """Entities of a run as one bar: covered, failed, skipped, and still to come.
+    """Draw the entities of a run as one bar: covered, failed, skipped and pending.
 
-    It stretches to its place. `place` makes its ids differ from those of the same bar elsewhere on
-    the page.
+    The bar fills its container. `place` keeps element ids unique if a page shows the bar twice.
     """
     shown = {name: count for name, count in count_outcomes(run).items() if count} or {"to come": 1}
     whole, room, x = sum(shown.values()), _BAR_WIDTH - _LEAST_PART * len(shown), 0.0
     shapes = []
     for name, count in shown.items():
-        # Each part can be seen, however small.
+        # Keep even the smallest part visible.
         width = _LEAST_PART + room * count / whole
         shapes.append(make_element("rect", x=x, y=0, width=width, height=1, class_=_FILLS[name]))
         x += width
@@ -306,7 +305,7 @@ def draw_run_bar(run: RunRecord, place: str) -> Markup:
 
 
 def count_outcomes(run: RunRecord) -> Mapping[str, int]:
-    """Entities of a run by outcome."""
+    """Count the entities of a run by outcome."""
     done = {"covered": run.covered, "failed": run.failed, "skipped": run.skipped}
     if run.finished_at is not None:
         return done
@@ -314,7 +313,7 @@ def count_outcomes(run: RunRecord) -> Mapping[str, int]:
 
 
 def describe_outcomes(run: RunRecord) -> str:
-    """Counts of the entities by outcome, in words: `1,204 covered, 3 failed`."""
+    """Describe the outcomes of a run, such as `1,204 covered, 3 failed`."""
     parts = {name: count for name, count in count_outcomes(run).items() if count}
     return ", ".join(f"{count:,} {name}" for name, count in parts.items()) or "no entities"
 
@@ -332,7 +331,7 @@ _FILLS: Final[Mapping[str, str]] = {
 def guard_recorded_write(
     visit: PageContext, source_id: str, about: AuditEntry | About, needed: str = SOURCE_WRITE
 ) -> Write:
-    """Transaction runner that records the person; for owners, it looks whose the source is."""
+    """Transaction runner with an audit record; checks ownership for people limited to their own."""
     if not visit.own_only:
         return visit.writing(about)
     owned = _make_owned_source(visit, source_id, needed)
@@ -340,13 +339,13 @@ def guard_recorded_write(
 
 
 def guard_write(visit: PageContext, source_id: str) -> Write:
-    """Transaction runner that records nothing; for owners, it looks whose the source is."""
+    """Transaction runner with no audit record; checks ownership for people limited to their own."""
     write = visit.state.database.write
     return _make_owned_source(visit, source_id).guarding(write) if visit.own_only else write
 
 
 async def may_manage_source(visit: PageContext, stored: StoredSource | None, needed: str) -> bool:
-    """True if the person has the permission, or groups of the person own the source."""
+    """True if the person has the permission, or one of their groups owns the source."""
     if visit.may(needed):
         return True
     if stored is None or not visit.may_own(needed):
@@ -356,19 +355,19 @@ async def may_manage_source(visit: PageContext, stored: StoredSource | None, nee
 
 
 async def list_person_groups(visit: PageContext) -> frozenset[str]:
-    """The groups that the person is a member of."""
+    """List the groups of the person."""
     return await people_trust.read_groups(visit.state.database, visit.person.ref, visit.state.trust)
 
 
 def list_source_types(visit: PageContext) -> Mapping[str, tuple[str, str]]:
-    """The types that a source of the person may have, each with its title and what it is."""
+    """List the source types that the person can create, each with a title and description."""
     if not visit.own_only:
         return SOURCE_TYPES
     return {name: about for name, about in SOURCE_TYPES.items() if name in OWNED_TYPES}
 
 
 async def list_usable_connections(visit: PageContext) -> Sequence[ConnectionDetail]:
-    """The connections that a source of the person may ask."""
+    """List the connections that the person can use in a source."""
     state = visit.state
     if visit.own_only:
         return await define.list_shared_connections(
@@ -405,7 +404,7 @@ class _SourceCounts(NamedTuple):
 
 
 async def show_sources(visit: PageContext) -> Reply:
-    """Page of every data source and its state."""
+    """Show all data sources and their states."""
     rows = await list_source_rows(visit)
     query, shown = visit.query("q"), visit.query("show")
     found = [row for row in rows if _matches_source_filter(row, query.casefold(), shown)]
@@ -438,7 +437,7 @@ async def show_sources(visit: PageContext) -> Reply:
 
 
 async def list_source_rows(visit: PageContext) -> list[SourceRow]:
-    """Every data source, problems first."""
+    """List all data sources, problems first."""
     state, now = visit.state, visit.now
     known = await state.registry.latest()
     health = await runs.fetch_health(state.database)
@@ -483,7 +482,7 @@ _FAILURES: Final = 10
 _FAILURES_OF_A_PAGE: Final = 100
 _VERSIONS: Final = 10
 _PUSHES: Final = 10
-_EXAMPLES: Final = 3  # facts of an example, and of a push that are shown with their values
+_EXAMPLES: Final = 3  # facts per example command, and values shown per push
 _EXAMPLE_VALUES: Final[Mapping[str, Any]] = {
     "integer": 1,
     "float": 1.5,
@@ -496,11 +495,11 @@ _ANY_ENTITY: Final = "component:default/NAME"
 _SUGGESTIONS: Final = 8
 _SOON: Final = 14 * DAY
 _VENDORS: Final = {vendor.id: vendor.title for vendor in VENDORS}
-_DIGITS: Final = 19  # more than those of any id
+_DIGITS: Final = 19  # ids have fewer digits
 
 
 class EntityPush(NamedTuple):
-    """A push about one entity: some formatted facts, and the number of further ones."""
+    """A push for one entity: the first formatted facts, and how many more there are."""
 
     ref: str
     written_at: int
@@ -509,14 +508,14 @@ class EntityPush(NamedTuple):
 
 
 class Pushes(NamedTuple):
-    """Section of the page on pushes: the last ones, newest first, and example commands."""
+    """The pushes section: the latest pushes, newest first, and example commands."""
 
     last: list[EntityPush]
     lines: dict[str, str]
 
 
 class SourceView(NamedTuple):
-    """The source of a page; `stored` is the definition of a custom one."""
+    """The source of a page; `stored` is None for a built-in source."""
 
     row: SourceRow
     stored: StoredSource | None
@@ -524,22 +523,22 @@ class SourceView(NamedTuple):
 
     @property
     def id(self) -> str:
-        """Id of the source."""
+        """The source id."""
         return self.row.source.id
 
     @property
     def path(self) -> str:
-        """Path of its page."""
+        """Path of the source page."""
         return make_source_path(self.id)
 
 
 def make_source_path(source_id: str) -> str:
-    """Path of a source's page."""
+    """Path of the page for a source id."""
     return f"/data-sources/{quote_segment(source_id)}"
 
 
 async def find_source_view(visit: PageContext) -> SourceView:
-    """Source in the address; raises NotFoundError."""
+    """Find the source in the URL; raises NotFoundError."""
     state, source_id = visit.state, visit.request.parameter("id")
     known = await state.registry.latest()
     stored = None
@@ -556,12 +555,12 @@ async def find_source_view(visit: PageContext) -> SourceView:
 
 
 async def show_source_page(visit: PageContext) -> Reply:
-    """Page of a source."""
+    """Show the source page."""
     return await render_source(visit, await find_source_view(visit))
 
 
 async def show_failures(visit: PageContext) -> Reply:
-    """Page of the entities without facts from the last run, a few thousand rows at a time."""
+    """Show entities that failed in the last run, scanning a few thousand rows per page."""
     found = await find_source_view(visit)
     after = visit.query("after", "0")
     place = int(after) if after.isascii() and after.isdigit() and len(after) < _DIGITS else 0
@@ -575,7 +574,7 @@ async def show_failures(visit: PageContext) -> Reply:
 
 
 async def remove_source(visit: PageContext) -> Reply:
-    """Remove a source with all its facts."""
+    """Delete a source and all its facts."""
     state, found = visit.state, await find_source_view(visit)
     entry = AuditEntry("data-source.delete", found.id)
     await define.delete_source(
@@ -592,7 +591,7 @@ async def remove_source(visit: PageContext) -> Reply:
 async def render_source(
     visit: PageContext, found: SourceView, status: int = 200, *, entity: str = "", problem: str = ""
 ) -> Reply:
-    """The page; `problem` is the reason that a run of `entity` or of everything could not begin."""
+    """Render the source page; `problem` says why a run of `entity`, or of all, couldn't start."""
     database, source = visit.state.database, found.row.source
     is_pushed = found.row.way == "pushed" and not source.draft
     is_collected = found.id in found.known.integrations
@@ -651,7 +650,7 @@ async def _list_failures(visit: PageContext, found: SourceView, after: int, limi
 
 
 async def _describe_pushes(visit: PageContext, source: DataSource) -> Pushes:
-    """Last pushes, for people who may see the entities, and examples by the schema."""
+    """The latest pushes, if the person may see entities, and example commands."""
     database = visit.state.database
     rows = await store.list_pushed(database, source.id, _PUSHES) if visit.may(CATALOG_READ) else []
     about = await store.list_matching(database, source, 1)
@@ -674,7 +673,7 @@ def _make_entity_push(source: DataSource, ref: str, written_at: int, text: str) 
 def _make_push_commands(
     visit: PageContext, source: DataSource, ref: str = _ANY_ENTITY
 ) -> dict[str, str]:
-    """Commands that push facts, by program."""
+    """Example push commands by program."""
     facts = {
         fact.name: _EXAMPLE_VALUES.get(fact.type, "text") for fact in source.schema[:_EXAMPLES]
     }
@@ -700,10 +699,10 @@ DATA_SOURCE: Sequence[PageRoute] = (
 
 _RUNS_PATH: Final = "/data-sources/{id}/runs"
 _MOST_RUNS: Final = 2 * runs.RUNS_KEPT
-# A run of which so long nothing came is explained.
+# Milliseconds without results before the page explains a stuck run.
 _PATIENCE: Final = 15_000
 
-# The kinds of gaps of a run, in the order in which they are shown.
+# Gap kinds in display order.
 GAP_KINDS: Final = {
     "passing": "Could not be asked for; the last values are kept for three cadences",
     "final": "The vendor does not show it",
@@ -713,7 +712,7 @@ _MOST_PLACES: Final = 6
 
 
 class ReasonOfGaps(NamedTuple):
-    """A reason, the highest number of entities that it affects at one place, and the places."""
+    """A reason for gaps, its places, and the highest number of entities affected at one place."""
 
     kind: str
     reason: Reason
@@ -723,7 +722,7 @@ class ReasonOfGaps(NamedTuple):
 
 
 class GivenUpRow(NamedTuple):
-    """A batch that was given up: the number of its entities, and what they point to."""
+    """An abandoned batch, with its entity count and targets."""
 
     batch: GivenUpBatch
     entities: int
@@ -732,7 +731,7 @@ class GivenUpRow(NamedTuple):
 
 
 async def show_runs(visit: PageContext) -> Reply:
-    """Page of the last runs of a source."""
+    """Show the latest runs of a source."""
     found, database = await find_source_view(visit), visit.state.database
     return visit.page(
         "data-source-runs.html",
@@ -749,7 +748,7 @@ async def show_runs(visit: PageContext) -> Reply:
 
 
 async def retry_batches(visit: PageContext) -> Reply:
-    """Start a run of what was given up, and redirect to its page."""
+    """Retry the abandoned batches in a new run, and redirect to the run page."""
     found, state = await find_source_view(visit), visit.state
     try:
         run_id = await run_start.retry_given_up(
@@ -769,10 +768,10 @@ async def retry_batches(visit: PageContext) -> Reply:
 
 
 async def begin_source_run(visit: PageContext) -> Reply:
-    """Start a run of a source, of every entity or of one, and redirect to its page.
+    """Start a run of a source, for one entity or all, and redirect to the run page.
 
-    With `next`, a path of this service, it redirects there. If all entities are being collected
-    already, it redirects to that run.
+    Redirects to `next` instead if the form has a safe local path, and to the current run if one
+    for all entities is already in progress.
     """
     found, sent = await find_source_view(visit), visit.sent
     entity, back = sent.one("entity"), sent.one("next")
@@ -791,7 +790,7 @@ async def begin_source_run(visit: PageContext) -> Reply:
 
 
 async def show_run(visit: PageContext) -> Reply:
-    """Page of a run: its progress, or its result."""
+    """Show the progress or result of a run."""
     found = await find_source_view(visit)
     text = visit.request.parameter("run")
     is_number = text.isascii() and text.isdigit() and len(text) < _DIGITS
@@ -807,7 +806,7 @@ async def show_run(visit: PageContext) -> Reply:
         subject=found,
         run=run,
         elapsed=max(0, elapsed),
-        # The entities are kept of the last run of everything.
+        # Failed entities are stored only for the last run of all entities.
         failures=f"{found.path}/failures" if has_failures and visit.may(CATALOG_READ) else "",
         is_stuck=is_waiting and elapsed >= _PATIENCE,
         parts_of=count_outcomes(run),
@@ -841,7 +840,7 @@ def _make_given_up_row(visit: PageContext, batch: GivenUpBatch) -> GivenUpRow:
 
 
 def group_gaps(gaps: Iterable[CountedGap]) -> list[ReasonOfGaps]:
-    """Gaps by reason, each reason once: transient ones first, then the most common."""
+    """Group gaps by kind and reason: transient first, then by number of entities."""
     found: dict[tuple[str, str], list[CountedGap]] = {}
     for gap in gaps:
         found.setdefault((gap.kind, gap.reason), []).append(gap)

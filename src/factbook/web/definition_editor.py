@@ -1,7 +1,7 @@
-"""Editor of checks and scorecards: write, preview, save a draft, publish.
+"""Editor for checks and scorecards: write, preview, save a draft, publish.
 
-A form carries the tag of what it was made of, and does not overwrite a newer draft of somebody
-else.
+Each form includes the tag of the version being edited, so it can't overwrite someone else's newer
+draft.
 """
 
 import asyncio
@@ -79,12 +79,12 @@ target: {level: bronze, by: "2027-06-30"}
 
 
 _MOST_CHANGED: Final = 20
-# Rules can ask for every fact of every entity.
+# A rule can read any fact of any entity.
 PREVIEW_NEEDS: Final = (CATALOG_READ, SOURCE_READ)
 
 
 class ChangedEntity(NamedTuple):
-    """An entity whose result or level would be another one, in words."""
+    """An entity whose result or level would change, with both states in words."""
 
     ref: str
     before: str
@@ -92,9 +92,9 @@ class ChangedEntity(NamedTuple):
 
 
 class DefinitionPreview(NamedTuple):
-    """Effects of a definition: counts as bars, changes, and what to think of.
+    """What a definition would change: counts as bars, changed entities, and test gaps.
 
-    `figures` are the counts beside those that are, as pairs of words; `tests` are those of a check.
+    `figures` are (state, count now, count then); `tests` are the test results of a check.
     """
 
     words: str
@@ -109,7 +109,7 @@ class DefinitionPreview(NamedTuple):
 
 
 async def preview_check_draft(visit: PageContext, check: Check) -> DefinitionPreview:
-    """The results of a check for every entity, and of the tests that it carries."""
+    """Evaluate a check for every entity, and run its tests."""
     caller = visit.person.ref
     database = visit.state.database
     found = await trials.preview_check(database, check, visit.now, _MOST_CHANGED, caller)
@@ -134,7 +134,7 @@ async def preview_check_draft(visit: PageContext, check: Check) -> DefinitionPre
 
 
 async def preview_scorecard_draft(visit: PageContext, card: Scorecard) -> DefinitionPreview:
-    """The levels of every entity."""
+    """Grade every entity with a scorecard draft."""
     database, caller = visit.state.database, visit.person.ref
     found = await trials.preview_scorecard(database, card, visit.now, _MOST_CHANGED, caller)
     titles = {level.id: level.title for level in card.levels}
@@ -164,7 +164,7 @@ Document = dict[str, Any]
 
 
 class EditedKind(NamedTuple):
-    """A kind of definition: where its pages and its store are, and how it is read and previewed."""
+    """A kind of definition: its paths, store, parser and preview."""
 
     noun: str
     path: str
@@ -177,8 +177,6 @@ class EditedKind(NamedTuple):
 
 @dataclass
 class _DefinitionEditing:
-    """State of the editor: the text, and the result of the last action."""
-
     text: str
     seen: str
     problems: Sequence[dict[str, str]] = ()
@@ -189,17 +187,17 @@ class _DefinitionEditing:
 
 
 class DefinitionEditor:
-    """The pages in which definitions of one kind are written."""
+    """The editor pages for one kind of definition."""
 
     def __init__(self, kind: EditedKind) -> None:
         self._kind = kind
 
     async def begin(self, visit: PageContext) -> Reply:
-        """Editor of a new definition, with an example."""
+        """Show the editor with an example definition."""
         return self._page(visit, None, _DefinitionEditing(self._kind.skeleton, ""))
 
     async def edit(self, visit: PageContext) -> Reply:
-        """Editor of a definition, with its draft or what is published."""
+        """Show the editor with the draft, or else the published version."""
         stored = await self._stored(visit)
         text = yaml_text.write_yaml(stored.written)
         return self._page(
@@ -211,7 +209,7 @@ class DefinitionEditor:
         return await self._answer(visit, None)
 
     async def save(self, visit: PageContext) -> Reply:
-        """Preview, save or publish a definition."""
+        """Preview, save or publish an existing definition."""
         return await self._answer(visit, await self._stored(visit))
 
     async def _answer(self, visit: PageContext, stored: StagedDefinition | None) -> Reply:
@@ -277,7 +275,7 @@ class DefinitionEditor:
         editing: _DefinitionEditing,
         error: PreconditionFailedError,
     ) -> Reply:
-        """The editor with the text as sent, and the draft that it would have overwritten."""
+        """Show the editor with the submitted text and the conflicting draft."""
         newer = await self._kind.store.one(visit.state.database, stored.id) if stored else None
         editing.status, editing.conflict = error.status, newer
         if newer is None:
@@ -312,7 +310,7 @@ class DefinitionEditor:
         return found
 
     def routes(self) -> Sequence[PageRoute]:
-        """The rows of the table of pages."""
+        """The routes of the editor."""
         new, edit = f"{self._kind.path}/-/new", f"{self._kind.path}/{{id}}/edit"
         rows: Sequence[tuple[str, str, Handler]] = (
             ("GET", new, self.begin),
@@ -327,7 +325,7 @@ class DefinitionEditor:
 def _make_creation(
     visit: PageContext, store: StagedStore[Any], document: Document, *, publish: bool
 ) -> Callable[[Transaction], StagedDefinition]:
-    """The work that stores a new definition; it raises ConflictError if its id is taken."""
+    """Make the transaction that stores a definition; raises ConflictError if the id is taken."""
     actor, now, permitted = visit.person.ref, visit.now, not visit.own_only
 
     def work(transaction: Transaction) -> StagedDefinition:
@@ -358,7 +356,7 @@ async def _read_scorecard(visit: PageContext, document: Document, id_: str | Non
     depth = state.settings.max_json_depth
     found = await definition_writes.read_scorecard_document(document, state.database, depth, id_)
     if found.applies_to is not None:
-        # As over HTTP: its figures count the entities that its filter lets through.
+        # Same rule as the API: the results reveal how many entities match the filter.
         visit.require(CATALOG_READ)
     return found
 
@@ -388,16 +386,16 @@ DEFINITION_EDITORS: Sequence[PageRoute] = (
 
 
 class PublishedTogether(NamedTuple):
-    """A scorecard that was published, and the ids of the checks that were with it."""
+    """A published scorecard, and the ids of the checks published with it."""
 
     stored: StoredScorecard
     checks: list[str]
 
 
 async def publish_scorecard_with_checks(visit: PageContext) -> Reply:
-    """Publish the draft of a scorecard and the checks of it that nobody has published.
+    """Publish a scorecard draft together with its unpublished checks.
 
-    The form carries the tag of each that the person saw: others are neither more nor newer.
+    The form includes the tag of every draft the person saw; PreconditionFailedError if any differ.
     """
     id_, seen = get_definition_id(visit, "scorecard"), visit.sent.one("seen")
     seen_drafts = set(visit.sent.all("draft"))
@@ -415,7 +413,7 @@ async def publish_scorecard_with_checks(visit: PageContext) -> Reply:
         ids = [one.id for one in drafts]
         for check_id in ids:
             check_store.publish(transaction, check_id, actor, now)
-        # This page needs the permission to write scorecards.
+        # The route already requires the permission to write scorecards.
         stored = scorecard_store.publish(transaction, id_, actor, now, permitted=True)
         return PublishedTogether(stored, ids)
 

@@ -1,4 +1,4 @@
-"""Page of one fact across the catalog: its distribution, groups, and the entities with values."""
+"""Page for one fact across the catalog: distribution, groups, and entities with values."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple, cast
@@ -27,7 +27,7 @@ _GROUPS: Final[dict[GroupBy, str]] = {"owner": "Owner", "system": "System", "kin
 
 
 class GroupRow(NamedTuple):
-    """A group of entities: its name and path, its figures, and the share or the median."""
+    """A group of entities: title, path and figures; `summary` is the true share or median."""
 
     title: str
     path: str
@@ -36,7 +36,7 @@ class GroupRow(NamedTuple):
 
 
 class ValueRow(NamedTuple):
-    """An entity with its value and the time of it, or why there is none."""
+    """An entity with its value and time, or the reason the value is missing."""
 
     ref: str
     path: str
@@ -47,17 +47,17 @@ class ValueRow(NamedTuple):
 
 
 def make_fact_path(source_id: str, fact: str) -> str:
-    """Path of the page of a fact."""
+    """Path of the fact page."""
     return f"/data-sources/{quote_segment(source_id)}/facts/{quote_segment(fact)}"
 
 
 def _make_values_address(address: Address, **wanted: str) -> str:
-    """The address of the entities with other values."""
+    """URL of the entity list with a different value filter."""
     return address.to(**{**dict.fromkeys(_FILTER), **wanted}) + "#entities"
 
 
 async def show_fact_across(visit: PageContext) -> Reply:
-    """Page of a fact."""
+    """Show the fact page."""
     address, asked = await _find_question(visit)
     column, database = asked.column, visit.state.database
     fact = column.fact
@@ -104,7 +104,7 @@ async def show_fact_across(visit: PageContext) -> Reply:
 
 
 async def download_fact_values(visit: PageContext) -> Reply:
-    """The entities with their values as CSV."""
+    """Download the entities and their values as CSV."""
     _, asked = await _find_question(visit)
     return Reply(
         stream_value_lines(visit.state.database, asked),
@@ -114,7 +114,7 @@ async def download_fact_values(visit: PageContext) -> Reply:
 
 
 async def _find_question(visit: PageContext) -> tuple[Address, ValueQuery]:
-    """Question in the address; raises NotFoundError and InputError."""
+    """Parse the query in the URL; raises NotFoundError and InputError."""
     source_id, name = visit.request.parameter("id"), visit.request.parameter("fact")
     column = await fact_columns.find_fact_column(
         visit.state.database, visit.state.registry, source_id, name
@@ -133,7 +133,7 @@ async def _find_question(visit: PageContext) -> tuple[Address, ValueQuery]:
 
 
 def _list_spread(fact: Fact, found: Distribution) -> Iterator[tuple[str, str]]:
-    """The figures of ordered values, with their titles."""
+    """(title, value) of each statistic: lowest, quartiles, median, highest and mean."""
     if found.spread is None:
         return
     titles = ("Lowest", "Lower quartile", "Median", "Upper quartile", "Highest", "Mean")
@@ -163,7 +163,7 @@ def _draw_histogram(address: Address, fact: Fact, bins: Sequence[Bin]) -> Any:
 
 
 def _list_value_shares(address: Address, fact: Fact, found: Distribution) -> Iterator[Share]:
-    """Booleans, and the most frequent texts."""
+    """Bars for true and false, or for the most frequent values."""
     if found.true is not None:
         yield Share("yes", found.true, found.known, _make_values_address(address, value="true"))
         no = found.known - found.true
@@ -171,7 +171,7 @@ def _list_value_shares(address: Address, fact: Fact, found: Distribution) -> Ite
     most = found.top[0][1] if found.top else 0
     for value, count in found.top:
         text = str(value)
-        # What was cut is only the beginning of what it counts.
+        # A truncated text can't be a filter: it is only the start of the counted value.
         is_whole = len(text) < across.LONGEST_SHOWN_TEXT // 2
         path = (
             _make_values_address(address, value=text)

@@ -1,6 +1,6 @@
 """Administration → Connections, Webhooks and Digests: the hosts that this service calls.
 
-The values of headers are accepted and never shown again, not even beside a problem with them.
+Header values are write-only: pages never show them again, not even next to a validation error.
 """
 
 import re
@@ -30,14 +30,14 @@ from factbook.webhooks.digests import WEEKDAYS, DigestCadence, WantedDigest
 
 CONNECTIONS_PATH: Final = "/administration/connections"
 _CONNECTION_PATH: Final = f"{CONNECTIONS_PATH}/{{name}}"
-# Rows without a header yet.
+# Empty rows for new headers.
 _EMPTY_ROWS: Final = 3
 _MOST_ROWS: Final = 40
 _HEADER_NAME: Final = re.compile(r"[A-Za-z0-9-]{1,64}", re.ASCII)
 
 
 class HeaderRow(NamedTuple):
-    """A header: its name, the typed value, and a mark for removal."""
+    """A header row: name, submitted value, and whether to remove the header."""
 
     name: str
     value: str = ""
@@ -46,7 +46,7 @@ class HeaderRow(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ConnectionForm:
-    """Values of the form's fields."""
+    """Field values of the connection form."""
 
     name: str = ""
     base_url: str = ""
@@ -57,12 +57,12 @@ class ConnectionForm:
 
     @classmethod
     def new(cls) -> Self:
-        """Form of a new connection."""
+        """Empty form for a new connection."""
         return cls(rows=_pad_rows([HeaderRow("authorization")]))
 
     @classmethod
     def shown(cls, connection: ConnectionDetail) -> Self:
-        """Form of an existing connection."""
+        """Form for an existing connection, without header values."""
         return cls(
             name=connection.name,
             base_url=connection.base_url,
@@ -74,7 +74,7 @@ class ConnectionForm:
 
     @classmethod
     def of(cls, sent: Form, name: str | None = None) -> Self:
-        """Form as sent; with `name`, that of the connection with this name."""
+        """The submitted form; `name` replaces the submitted name."""
         rows = [
             HeaderRow(
                 sent.one(f"header-{number}"),
@@ -93,7 +93,7 @@ class ConnectionForm:
         )
 
     def problems(self) -> list[dict[str, str]]:
-        """Problems of the form itself; no value is named."""
+        """List the problems of the form, without quoting values."""
         found = []
         if not (self.at_once.isascii() and self.at_once.isdigit() and len(self.at_once) <= 3):
             found.append(problem("atOnce", "has to be a whole number from 1 to 100"))
@@ -108,7 +108,7 @@ class ConnectionForm:
         return found
 
     def wanted(self) -> ConnectionInput:
-        """Connection from the form; an empty value keeps the stored one."""
+        """Convert the form to a connection; an empty header value keeps the stored value."""
         return ConnectionInput(
             base_url=self.base_url,
             methods=self.methods,
@@ -118,7 +118,7 @@ class ConnectionForm:
         )
 
     def without_values(self) -> Self:
-        """The form to show again: without possible secrets."""
+        """Copy of the form without possible secrets, to show again."""
         rows = [
             HeaderRow(row.name if _HEADER_NAME.fullmatch(row.name) else "", "", row.remove)
             for row in self.rows
@@ -129,7 +129,7 @@ class ConnectionForm:
 
 
 async def show_connections(visit: PageContext, status: int = 200, problem: str = "") -> Reply:
-    """Page of every connection, both of the settings and stored."""
+    """Show all connections, from the settings and from the database."""
     found = await define.list_connections(visit.state.database, visit.state.registry)
     return visit.page(
         "connections.html", status, connections=found, problem=problem, path=CONNECTIONS_PATH
@@ -137,7 +137,7 @@ async def show_connections(visit: PageContext, status: int = 200, problem: str =
 
 
 async def begin_connection(visit: PageContext) -> Reply:
-    """Form of a new connection."""
+    """Show the form for a new connection."""
     return _show_connection_form(visit, None, ConnectionForm.new())
 
 
@@ -155,7 +155,7 @@ async def create_connection(visit: PageContext) -> Reply:
 
 
 async def edit_connection(visit: PageContext) -> Reply:
-    """Form of a connection."""
+    """Show the form for an existing connection."""
     found = await _find_editable_connection(visit)
     return _show_connection_form(visit, found, ConnectionForm.shown(found))
 
@@ -167,7 +167,7 @@ async def replace_connection(visit: PageContext) -> Reply:
 
 
 async def submit_connection_delete(visit: PageContext) -> Reply:
-    """Remove a connection that no source uses."""
+    """Delete an unused connection."""
     state, name = visit.state, visit.request.parameter("name")
     write = visit.writing(audit.make_connection_entry(deleted=True))
     try:
@@ -201,7 +201,7 @@ async def _put_connection(
 
 
 async def _find_editable_connection(visit: PageContext) -> ConnectionDetail:
-    """Connection in the address; raises NotFoundError, ConflictError for the settings' own."""
+    """Find the connection in the URL; NotFoundError, or ConflictError if from the settings."""
     state, name = visit.state, visit.request.parameter("name")
     found = await define.find_connection(state.database, state.registry, name)
     if found.stored is None:
@@ -264,7 +264,7 @@ _EVENT_TYPES: Final[Sequence[EventType]] = get_args(EventType)
 
 
 async def show_webhooks(visit: PageContext, status: int = 200, problem: str = "") -> Reply:
-    """Page of every webhook, with the form of a new one."""
+    """Show all webhooks, with a form for a new webhook."""
     form = visit.form
     return visit.page(
         "webhooks.html",
@@ -279,7 +279,7 @@ async def show_webhooks(visit: PageContext, status: int = 200, problem: str = ""
 
 
 async def submit_new_webhook(visit: PageContext) -> Reply:
-    """Create a webhook, whose secret is in this answer alone."""
+    """Create a webhook, and show its secret once, in this response."""
     state, url = visit.state, visit.sent.one("url")
     write = visit.writing(audit.make_webhook_entry("webhook.create"), 201)
     named = visit.sent.all("types")
@@ -302,7 +302,7 @@ async def submit_new_webhook(visit: PageContext) -> Reply:
 
 
 async def show_webhook(visit: PageContext, status: int = 200, problem: str = "") -> Reply:
-    """Page of one webhook, with its undelivered messages."""
+    """Show one webhook with its undelivered messages."""
     hook, lost = await sender.get_webhook_detail(visit.state.database, _get_id(visit))
     return visit.page(
         "webhook.html",
@@ -331,14 +331,14 @@ async def submit_webhook_test(visit: PageContext) -> Reply:
 
 
 async def submit_webhook_enable(visit: PageContext) -> Reply:
-    """Enable a webhook again, and resend given-up messages."""
+    """Enable a webhook again, and resend abandoned messages."""
     write = visit.writing(audit.make_webhook_entry("webhook.enable"))
     await sender.enable_webhook(_get_id(visit), now=visit.now, write=write)
     return visit.redirect(_make_webhook_path(_get_id(visit)), "The webhook is enabled.")
 
 
 async def submit_webhook_delete(visit: PageContext) -> Reply:
-    """Remove a webhook and its pending messages."""
+    """Delete a webhook and its pending messages."""
     await sender.delete_webhook(
         _get_id(visit), write=visit.writing(audit.make_webhook_entry("webhook.delete"))
     )
@@ -370,12 +370,12 @@ _DAILY: Final = "daily"
 _DIGEST_FORMS: Final[Mapping[str, str]] = {"slack": "Slack", "teams": "Microsoft Teams"}
 _DIGEST_DAYS: Final = ((_DAILY, "Every day"), *((day, f"{day.capitalize()}s") for day in WEEKDAYS))
 _DIGEST_HOURS: Final = tuple((str(hour), f"{hour:02}:00") for hour in range(24))
-# What the form calls what messages name.
+# Form labels for the field names in error messages.
 _DIGEST_LABELS: Final = {"url": "Address", "timeZone": "Time zone", "owner": "Group"}
 
 
 class DigestFields(NamedTuple):
-    """Fields of the form, but for the address, which no page shows."""
+    """Fields of the digest form, except the URL, which pages never show."""
 
     owner: str = ""
     form: str = "slack"
@@ -385,7 +385,7 @@ class DigestFields(NamedTuple):
 
 
 async def show_digests(visit: PageContext, status: int = 200, problem: str = "") -> Reply:
-    """Page of every digest, with the form of a new one."""
+    """Show all digests, with a form for a new digest."""
     return visit.page(
         "digests.html",
         status,
@@ -420,7 +420,7 @@ async def submit_new_digest(visit: PageContext) -> Reply:
 
 
 async def show_digest(visit: PageContext, status: int = 200, problem: str = "") -> Reply:
-    """Page of one digest, with the form to change it."""
+    """Show one digest, with a form to change it."""
     found = await digests.get_digest(visit.state.database, _get_id(visit))
     if problem and visit.form and visit.form.one("form"):
         fields = _get_digest_fields(visit.form)
@@ -443,7 +443,7 @@ async def show_digest(visit: PageContext, status: int = 200, problem: str = "") 
 
 
 async def save_digest(visit: PageContext) -> Reply:
-    """Change a digest; without an address it keeps the one that it has."""
+    """Change a digest; an empty URL keeps the stored URL."""
     state, id_ = visit.state, _get_id(visit)
     write = visit.writing(audit.make_digest_entry("digest.replace"))
     try:
@@ -462,7 +462,7 @@ async def save_digest(visit: PageContext) -> Reply:
 
 
 async def submit_digest_test(visit: PageContext) -> Reply:
-    """Send what the next one would tell by now, and show the result."""
+    """Send a test digest with the current content, and show the result."""
     state, id_ = visit.state, _get_id(visit)
     link = state.settings.public_url
     try:
@@ -478,7 +478,7 @@ async def submit_digest_test(visit: PageContext) -> Reply:
 
 
 async def submit_digest_delete(visit: PageContext) -> Reply:
-    """Remove a digest."""
+    """Delete a digest."""
     await digests.delete_digest(
         _get_id(visit), write=visit.writing(audit.make_digest_entry("digest.delete"))
     )
@@ -486,7 +486,7 @@ async def submit_digest_delete(visit: PageContext) -> Reply:
 
 
 def _make_digest_request(visit: PageContext) -> WantedDigest:
-    """The digest in the form; raises InputError."""
+    """Parse the digest form; raises InputError."""
     form, sent = _get_digest_fields(visit.sent), visit.sent.one("url")
     if (
         form.form not in _DIGEST_FORMS
@@ -507,7 +507,7 @@ def _get_digest_fields(form: Form) -> DigestFields:
 
 
 def _label_problem(error: InputError | ConflictError) -> str:
-    """The problem, with the name that the form has for it."""
+    """The error message, with the form label instead of the field name."""
     name, colon, rest = error.message.partition(": ")
     return f"{_DIGEST_LABELS[name]}: {rest}" if colon and name in _DIGEST_LABELS else error.message
 

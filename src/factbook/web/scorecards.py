@@ -1,4 +1,4 @@
-"""Scorecards: their list, the page of each, and the matrices of its entities and teams."""
+"""Scorecard pages: the list, each scorecard, and its entity and team matrices."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -65,7 +65,7 @@ _MOST_SHOWN: Final = 99
 
 
 class ScorecardSummary(NamedTuple):
-    """A scorecard of the list; `card` is None of one that this release cannot read."""
+    """A row in the scorecard list; `card` is None if this release cannot read the scorecard."""
 
     stored: StoredScorecard
     card: Scorecard | None
@@ -83,7 +83,7 @@ class ScorecardSummary(NamedTuple):
 
 
 async def show_scorecards(visit: PageContext) -> Reply:
-    """Page of the scorecards."""
+    """Show the scorecard list."""
     database = visit.state.database
     found = await scorecard_store.everything(database)
     after = visit.query("after")
@@ -119,7 +119,7 @@ async def show_scorecards(visit: PageContext) -> Reply:
 
 
 async def adopt_starter_drafts(visit: PageContext) -> Reply:
-    """Make drafts of the starter: a scorecard, and the checks that the sources can answer."""
+    """Create the starter drafts: a scorecard, and the checks that current sources support."""
     known = await visit.state.registry.latest()
     wanted, now = definition_writes.list_starter_documents(known.sources.values()), visit.now
     [card] = [one.document["id"] for one in wanted if one.kind == "scorecard"]
@@ -138,7 +138,7 @@ async def adopt_starter_drafts(visit: PageContext) -> Reply:
 
 
 def sum_result_figures(card: Scorecard, counts: Mapping[str, StateCounts]) -> ResultFigures:
-    """The results of the checks that count for a scorecard, over all entities."""
+    """Add up the results of all non-advisory checks, over all entities."""
     total = StateCounts()
     for entry in card.entries:
         if not entry.advisory:
@@ -183,7 +183,7 @@ async def _summarize_scorecard(
 def _list_worst_checks(
     card: Scorecard, counts: Mapping[str, StateCounts], titles: Mapping[str, str]
 ) -> list[Share]:
-    """The checks that fail for most entities."""
+    """The checks with the most failing entities, worst first."""
     failing = {one.check: counts.get(one.check, StateCounts()).failing for one in card.entries}
     worst = sorted((id_ for id_ in failing if failing[id_]), key=lambda id_: (-failing[id_], id_))
     return [
@@ -209,7 +209,7 @@ _TEAMS_ON_PAGE: Final = 50
 
 
 class OpenedScorecard(NamedTuple):
-    """A scorecard that a page is about; `given` is None before its first grading is done."""
+    """The scorecard of a page; `given` is None until it is published and graded."""
 
     stored: StoredScorecard
     card: Scorecard
@@ -217,9 +217,9 @@ class OpenedScorecard(NamedTuple):
 
 
 class EntryRow(NamedTuple):
-    """A check of a scorecard; `level` is the title of its level, `title` its own.
+    """A check in a scorecard; `level` is the title of its level, `title` the check's title.
 
-    `draft_tag` is the tag of a check that was never published.
+    `draft_tag` is the tag of the draft if the check was never published.
     """
 
     entry: ScorecardEntry
@@ -230,14 +230,14 @@ class EntryRow(NamedTuple):
     query: Mapping[str, str]
 
     def path(self, word: str) -> str:
-        """The path of the entities with a state that are counted."""
+        """Path of the check page, filtered to the entities in a state."""
         return shares.make_check_path(self.entry.check, **self.query, state=word)
 
 
 class TeamRow(NamedTuple):
-    """A team with all below it; `entities` is the path of those, `path` that of the teams below.
+    """A team including subteams; `entities` links to its entities, `path` to its subteams.
 
-    `query` narrows other pages to the team.
+    `query` filters other pages to the team.
     """
 
     name: str
@@ -251,7 +251,7 @@ class TeamRow(NamedTuple):
 
 
 async def show_scorecard(visit: PageContext) -> Reply:
-    """Page of a scorecard."""
+    """Show the scorecard page."""
     shown = await find_opened_scorecard(visit)
     card, given, database = shown.card, shown.given, visit.state.database
     stored = {one.id: one for one in await check_store.everything(database)}
@@ -296,7 +296,7 @@ async def show_scorecard(visit: PageContext) -> Reply:
 
 
 async def find_opened_scorecard(visit: PageContext) -> OpenedScorecard:
-    """The scorecard in the address; raises NotFoundError, also if this release cannot read it."""
+    """Find the scorecard in the URL; NotFoundError if missing or unreadable by this release."""
     id_ = checks.get_definition_id(visit, "scorecard")
     stored = await scorecard_store.existing(visit.state.database, id_)
     card = read_current_scorecard(stored)
@@ -308,7 +308,7 @@ async def find_opened_scorecard(visit: PageContext) -> OpenedScorecard:
 
 
 async def find_graded_scorecard(visit: PageContext) -> tuple[OpenedScorecard, ScorecardInEffect]:
-    """The same, with results; raises NotFoundError before there are any."""
+    """Find the scorecard in the URL; raises NotFoundError if it has no results yet."""
     shown = await find_opened_scorecard(visit)
     if shown.given is None:
         raise NotFoundError(f"The scorecard {shown.stored.id} has no results yet.")
@@ -316,12 +316,12 @@ async def find_graded_scorecard(visit: PageContext) -> tuple[OpenedScorecard, Sc
 
 
 def get_level_title(card: Scorecard, level: str | None) -> str:
-    """The title of a level of a check; '' of one that counts for the score alone."""
+    """Title of a check's level; '' if the check counts only toward the score."""
     return next((one.title for one in card.levels if one.id == level), "")
 
 
 def get_rank_title(card: Scorecard, rank: int) -> str:
-    """The title of the level of an entity, "" below the first."""
+    """Title of an entity's level; '' below the first level."""
     return card.levels[rank - 1].title if rank else ""
 
 
@@ -346,7 +346,7 @@ def _make_entry_row(
 async def _count_scorecard_states(
     visit: PageContext, card: Scorecard, owners: Sequence[str] | None
 ) -> Mapping[str, StateCounts]:
-    """The counts of the checks, over the entities of some owners or of all."""
+    """Count the states of each check, over the entities of these owners or all entities."""
     if owners is None:
         return await state_store.count_totals(
             visit.state.database, [one.check for one in card.entries]
@@ -355,7 +355,7 @@ async def _count_scorecard_states(
 
 
 def _describe_target(card: Scorecard, tally: LevelTally) -> dict[str, Any] | None:
-    """The number that have reached the level that all should have by a day."""
+    """Progress toward the target level and day; None without a target."""
     if card.target is None:
         return None
     rank = card.rank(card.target.level)
@@ -394,7 +394,10 @@ async def _draw_score_chart(
 async def list_team_rows(
     visit: PageContext, given: ScorecardInEffect, team: str | None, most: int
 ) -> tuple[list[TeamRow], bool]:
-    """A page of the teams below one, or of those at the top, each with those right below it."""
+    """List a page of teams, each followed by its direct subteams, and true if there are more.
+
+    Starts with `team`, or with the top-level teams.
+    """
     found = await scorecard_figures.roll_up_scorecard(visit.state.database, given, "owner", team)
     rows = list(_flatten_groups(given.card, found))
     start = (checks.get_page_number(visit) - 1) * most
@@ -437,12 +440,12 @@ SCORECARD_PAGE: Sequence[PageRoute] = (
 _MATRIX_ROWS: Final = 50
 MOST_COLUMNS: Final = 50
 _MATRIX_FILTERS: Final = ("owner", "team", "level", "state")
-# Told of by a link to what the result rests on.
+# States whose cells link to the evidence.
 _LINKED_STATES: Final = frozenset({"fail", "unknown", "exempt"})
 
 
 class MatrixColumn(NamedTuple):
-    """A check of a matrix with the title of its level."""
+    """A check in a matrix, with the title of its level."""
 
     id: str
     title: str
@@ -451,7 +454,7 @@ class MatrixColumn(NamedTuple):
 
 
 class MatrixCell(NamedTuple):
-    """A state, or a share with the state that it comes to; `path` leads to what it rests on."""
+    """A state, or a team's worst state with its count; `path` links to the evidence."""
 
     word: str
     path: str | None
@@ -459,7 +462,7 @@ class MatrixCell(NamedTuple):
 
 
 class MatrixLine(NamedTuple):
-    """An entity or a team with its level, and a cell for each check."""
+    """A matrix row: an entity with its level, or a team, and a cell for each check."""
 
     title: str
     path: str
@@ -471,7 +474,7 @@ class MatrixLine(NamedTuple):
 
 
 async def show_entity_matrix(visit: PageContext) -> Reply:
-    """Matrix of the entities of a scorecard and its checks."""
+    """Show the matrix of entities and checks."""
     shown, given = await find_graded_scorecard(visit)
     address = make_filter_address(
         visit, shares.make_scorecard_path(shown.card.id, "entities"), (*_MATRIX_FILTERS, "columns")
@@ -511,7 +514,7 @@ async def show_entity_matrix(visit: PageContext) -> Reply:
 
 
 async def download_levels(visit: PageContext) -> Reply:
-    """The levels of the entities as CSV."""
+    """Download the entity levels as CSV."""
     _, given = await find_graded_scorecard(visit)
     return Reply(
         stream_level_lines(
@@ -523,7 +526,7 @@ async def download_levels(visit: PageContext) -> Reply:
 
 
 async def list_matrix_columns(visit: PageContext, card: Scorecard) -> list[MatrixColumn]:
-    """The checks of a scorecard by level, those that count for the score alone last."""
+    """List the checks of a scorecard by level; score-only checks come last."""
     stored = await check_store.everything(visit.state.database)
     titles = {one.id: one.title for one in stored}
     last = len(card.levels) + 1
@@ -566,7 +569,7 @@ def _make_entity_line(
 
 
 def get_first_column(visit: PageContext) -> int:
-    """The place of the first check that is shown."""
+    """Read the index of the first column; raises InputError if it isn't a number."""
     text = visit.query("columns")
     if text and not (text.isascii() and text.isdigit() and len(text) <= 3):
         raise InputError("The address of this page is incomplete.")
@@ -576,7 +579,7 @@ def get_first_column(visit: PageContext) -> int:
 def list_column_pages(
     address: Address, columns: Sequence[MatrixColumn], start: int
 ) -> list[tuple[str, str, bool]]:
-    """(words, path, whether it is shown) of each part of the checks, if they are many."""
+    """List (label, path, is current) per group of columns; empty if all columns fit."""
     if len(columns) <= MOST_COLUMNS:
         return []
     return [
@@ -597,12 +600,12 @@ SCORECARD_MATRICES: Sequence[PageRoute] = (
 )
 
 
-# Each row is a sum over all that is below it.
+# Each row sums a team and its subteams, so pages are short.
 _TEAM_MATRIX_ROWS: Final = 25
 
 
 async def show_team_matrix(visit: PageContext) -> Reply:
-    """Matrix of the teams at the top, or of one, with those right below, and the checks."""
+    """Show the matrix of checks and teams: top-level teams or one team, with direct subteams."""
     shown, given = await find_graded_scorecard(visit)
     database, path = visit.state.database, shares.make_scorecard_path(shown.card.id, "teams")
     address = make_filter_address(visit, path, ("team", "columns"))
@@ -638,9 +641,9 @@ async def show_team_matrix(visit: PageContext) -> Reply:
 async def _sum_teams(
     database: Database, teams: Mapping[str, set[str]]
 ) -> dict[str, Mapping[str, StateCounts]]:
-    """The counts of each team by check, over all groups within it.
+    """The counts of each team by check, including subteams.
 
-    A large team is summed from the smaller ones in it, so that no group is read twice for both.
+    A large team reuses the sums of its subteams, which avoids reading a group twice.
     """
     found: dict[str, Mapping[str, StateCounts]] = {}
     for name in sorted(teams, key=lambda name: len(teams[name])):
@@ -667,7 +670,7 @@ def _add_counts(parts: Sequence[Mapping[str, StateCounts]]) -> dict[str, StateCo
 
 
 def _make_team_cell(check_id: str, row: TeamRow, counts: StateCounts) -> MatrixCell:
-    """The number of a team in the worst state that there is."""
+    """A cell with the team's worst state and its count."""
     found = ResultFigures(counts)
     if not found.total:
         word = "exempt" if counts.exempt else "not-applicable"

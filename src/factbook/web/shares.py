@@ -1,4 +1,4 @@
-"""Counts as bars that lead to what they count, trends, and the addresses of filtered pages."""
+"""Counts as linked bars, score trends, and URLs of filtered pages."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
@@ -14,7 +14,7 @@ from factbook.web.charts import Point
 from factbook.web.formats import quote_segment
 from factbook.web.pages import PageContext
 
-# The kind of the pages for each state.
+# CSS kind of each state.
 STATE_KINDS: Final = {
     "pass": "good",
     "fail": "bad",
@@ -25,9 +25,9 @@ STATE_KINDS: Final = {
 
 
 class Share(NamedTuple):
-    """A count as a bar, drawn as a part of `most`; `path` leads to what it counts.
+    """A count as a bar, scaled to `most`; `path` links to the counted entities.
 
-    Of a mean, `population` is the number of entities that it is the mean of.
+    If `value` is a mean, `population` is the number of entities averaged.
     """
 
     label: str
@@ -39,67 +39,67 @@ class Share(NamedTuple):
 
 
 class Address(NamedTuple):
-    """The path of the page and what its query asks, from which others are made."""
+    """The path and query of a page, used to build related URLs."""
 
     path: str
     query: dict[str, str]
 
     def to(self, **changes: str | None) -> str:
-        """The address with changes, on the first page; None leaves something out."""
+        """Build a URL with changed parameters and no cursor; None removes a parameter."""
         asked = {**self.query, "cursor": None, **changes}
         query = urlencode({name: value for name, value in asked.items() if value is not None})
         return f"{self.path}?{query}" if query else self.path
 
 
 class ResultFigures(NamedTuple):
-    """Pass rate and coverage of results: of those that are known, and of all."""
+    """Pass rate (of known results) and coverage (known results of all)."""
 
     counts: StateCounts
 
     @property
     def known(self) -> int:
-        """The number of results that are known."""
+        """Number of known results: passing and failing."""
         return self.counts.passing + self.counts.failing
 
     @property
     def total(self) -> int:
-        """The number of results that are known or should be."""
+        """Number of known and unknown results; others don't count."""
         return self.known + self.counts.undecided
 
     @property
     def passing(self) -> str:
-        """The share of known results that pass."""
+        """Percentage of known results that pass."""
         return formats.format_share(self.counts.passing, self.known)
 
     @property
     def coverage(self) -> str:
-        """The share of results that are known."""
+        """Percentage of results that are known."""
         return formats.format_share(self.known, self.total)
 
     @property
     def meter(self) -> Share:
-        """The passing results as a part of all, so that what is unknown is left empty."""
+        """Passing results out of all; the empty part is failing or unknown."""
         label = f"{self.counts.passing} of {self.total} pass"
         return Share(label, self.counts.passing, self.total, None, "good")
 
 
 def make_filter_address(visit: PageContext, path: str, names: Iterable[str]) -> Address:
-    """The address of a page with those of its parameters that are given."""
+    """Address of a page with the named parameters of the current query."""
     return Address(path, {name: text for name in names if (text := visit.query(name))})
 
 
 def make_check_path(check_id: str, **query: str) -> str:
-    """Path of the page of a check, with what its query asks."""
+    """Path of the check page, with a query."""
     return _make_address(f"/checks/{quote_segment(check_id)}", query)
 
 
 def make_scorecard_path(scorecard_id: str, page: str = "", **query: str) -> str:
-    """Path of a page of a scorecard."""
+    """Path of a scorecard page, with a query."""
     return _make_address(f"/scorecards/{quote_segment(scorecard_id)}{page and '/'}{page}", query)
 
 
 def make_state_shares(check_id: str, counts: StateCounts, **query: str) -> list[Share]:
-    """The entities of a check by state; `query` is what they have in common."""
+    """Entities by check state; `query` narrows the linked pages."""
     most = sum(counts)
     return [
         Share(word, count, most, make_check_path(check_id, **query, state=word), kind)
@@ -108,9 +108,9 @@ def make_state_shares(check_id: str, counts: StateCounts, **query: str) -> list[
 
 
 def make_level_shares(card: Scorecard, tally: LevelTally, **query: str) -> list[Share]:
-    """The entities of a scorecard by level, the highest first; `query` is what they share.
+    """Entities by scorecard level, highest first; `query` narrows the linked pages.
 
-    A scorecard without levels has none.
+    Empty for a scorecard without levels.
     """
     if not card.levels:
         return []
@@ -129,12 +129,12 @@ def make_level_shares(card: Scorecard, tally: LevelTally, **query: str) -> list[
 
 
 def make_trend_points(found: Sequence[TrendPoint]) -> list[Point]:
-    """The mean score day by day; None where nothing had one."""
+    """Mean score per day; None for days without scores."""
     return [(point.day * DAY, point.figures.mean) for point in found]
 
 
 def describe_populations(found: Sequence[TrendPoint]) -> dict[int, str]:
-    """The entities that had a score on each day, of all on that day, in words."""
+    """Chart notes per day: how many of all entities had a score."""
     return {
         point.day * DAY: f"of {point.figures.scored:,} of {point.figures.total:,} entities"
         for point in found

@@ -1,9 +1,9 @@
-"""Sign-in with a password or a provider, links that create an account, and consent for clients.
+"""Sign-in with a password or a provider, account invitations, and OAuth consent.
 
-Every form of consent carries the whole request again, which is checked again. Nothing leads to a
-client's address before somebody has pressed a button: anybody can name an address of their own in
-a link. Only a client that the settings trust gets its mistakes at once (RFC 6749, section 4.1.2.1;
-RFC 9700, section 4.11.2).
+A consent form repeats the whole authorization request, and a submit validates it again. Pages
+never redirect to a client before the person clicks a button, because anyone can put their own URL
+in a link. Only clients trusted in the settings receive errors without a click (RFC 6749, section
+4.1.2.1; RFC 9700, section 4.11.2).
 """
 
 import asyncio
@@ -51,10 +51,10 @@ SessionCheck = Callable[[Transaction], None]
 async def start_person_session(
     visit: PageContext, ref: str, how: str, check: SessionCheck | None = None
 ) -> None:
-    """Sign the person in, with a fresh session value.
+    """Sign the person in with a new session value.
 
-    `check` may still refuse it in the transaction. Raises NotFoundError for a person who may not
-    sign in.
+    `check` can still refuse inside the transaction. Raises NotFoundError if the person isn't
+    allowed to sign in.
     """
     value, now = sessions.generate_cookie(), visit.now
     hash_ = sessions.hash_cookie(value, visit.state.token_key)
@@ -90,19 +90,19 @@ async def end_person_session(visit: PageContext) -> None:
 
 
 _OTHER_WAY = ", or with a browser that you have signed in with before"
-# Stands for whoever signs in with the provider, where no name is known beforehand.
+# Placeholder for provider sign-ins, where the name is unknown at first.
 ELSEWHERE = "openid"
 
 
 @dataclass(frozen=True)
 class Guesses:
-    """Limits of one request, each with its key, and the known browser's way around them."""
+    """Guess limits for one request, each with its key; `way` is a hint for the error message."""
 
     limits: tuple[tuple[RateLimit, str], ...]
     way: str = ""
 
     def check(self) -> None:
-        """Raise TooManyRequestsError if no further guess is allowed now; counts nothing."""
+        """Raise TooManyRequestsError if a limit is reached, without counting a guess."""
         if seconds := max(limit.waits(key) for limit, key in self.limits):
             raise TooManyRequestsError(
                 f"Too many attempts. Try again in {seconds} seconds{self.way}.",
@@ -116,7 +116,7 @@ class Guesses:
 
 
 def limit_sign_in(visit: PageContext, ref: str, stored: str | None) -> Guesses:
-    """Limits for the password of this person with this hash; None where there is none."""
+    """Limits for a person's password; `stored` is its hash, or None without a password."""
     if (id_ := _recognize_marked_browser(visit, ref, stored)) is not None:
         return Guesses(((visit.site.known_browsers, id_),))
     by_address = (visit.state.failures, visit.address)
@@ -124,26 +124,26 @@ def limit_sign_in(visit: PageContext, ref: str, stored: str | None) -> Guesses:
 
 
 def limit_provider_answers(visit: PageContext) -> Guesses:
-    """Limits for answers of the provider, whoever they are about."""
+    """Limits for provider responses, regardless of the person."""
     if (id_ := _recognize_marked_browser(visit, ELSEWHERE, "")) is not None:
         return Guesses(((visit.site.known_browsers, id_),))
     return Guesses(((visit.state.failures, visit.address),), _OTHER_WAY)
 
 
 def limit_current_password(visit: PageContext) -> Guesses:
-    """Limits for the password of the person signed in, apart from those at sign-in."""
+    """Limits for the current password of a signed-in person, separate from sign-in limits."""
     return Guesses(((visit.site.known_browsers, visit.person.hash),))
 
 
 def mark_browser(visit: PageContext, ref: str, stored: str) -> None:
-    """Mark the browser as known to this person, whose password has this hash."""
+    """Mark the browser as known for this person and password hash."""
     key = visit.state.token_key
     value = sessions.make_browser_mark(key, ref, stored, visit.now)
     visit.keep_cookie(_make_mark_cookie(key, ref), value, sessions.MARK_LIFETIME // SECOND)
 
 
 def _recognize_marked_browser(visit: PageContext, ref: str, stored: str | None) -> str | None:
-    """Id of the browser, if it is known to this person."""
+    """Id of the browser if it is known for this person."""
     key = visit.state.token_key
     value = visit.cookie(_make_mark_cookie(key, ref))
     return sessions.recognize_browser(key, value, ref, stored, visit.now)
@@ -157,14 +157,14 @@ _WRONG_SIGN_IN = "The name or the password is wrong."
 
 
 class Proven(NamedTuple):
-    """A person who has proven knowledge of the password with this hash."""
+    """A person who entered the right password, and the stored hash."""
 
     ref: str
     stored: str
 
 
 async def show_sign_in(visit: PageContext) -> Reply:
-    """Sign-in form."""
+    """Show the sign-in form."""
     back = choose_safe_path(visit.query("next"))
     if visit.session is not None:
         return visit.redirect(back)
@@ -189,19 +189,19 @@ async def sign_in_with_password(visit: PageContext) -> Reply:
 
 
 async def sign_out(visit: PageContext) -> Reply:
-    """End the session."""
+    """Sign the person out, if signed in."""
     if visit.session is not None:
         await end_person_session(visit)
     return visit.redirect("/sign-in", "You are signed out.")
 
 
 async def show_welcome(visit: PageContext) -> Reply:
-    """Page of an invitation: a new account, or a new password."""
+    """Show an invitation: create an account, or set a new password."""
     return _render_welcome(visit, await _find_open_invitation(visit))
 
 
 async def accept_invitation(visit: PageContext) -> Reply:
-    """Use an invitation, and sign in."""
+    """Accept an invitation, and sign in."""
     invitation, form = await _find_open_invitation(visit), visit.sent
     try:
         ref = invitation.ref or invitation.new_ref or users.make_user_ref(form.one("name"))
@@ -221,8 +221,8 @@ async def accept_invitation(visit: PageContext) -> Reply:
 
 
 def choose_safe_path(text: str) -> str:
-    """Path of this service to continue at; `/` for anything that could lead elsewhere."""
-    # After one slash that is not the first of two, nothing is taken for a scheme or a host.
+    """A safe local path to redirect to; `/` if `text` could lead to another site."""
+    # A path with a single leading slash can't contain a scheme or a host.
     leads_away = not text.startswith("/") or text.startswith("//") or "\\" in text
     if leads_away or not text.isprintable() or not text.isascii():
         return "/"
@@ -230,15 +230,15 @@ def choose_safe_path(text: str) -> str:
 
 
 async def _prove_password(visit: PageContext, name: str, password: str) -> Proven:
-    """The person who knows the password; raises InputError, TooManyRequestsError.
+    """Check a name and password; raises InputError, TooManyRequestsError.
 
-    An unknown name takes as long as a wrong password, with the same answer.
+    Unknown names take as long as wrong passwords and get the same response.
     """
     ref = users.make_user_ref(name)
     stored = await users.get_password_hash(visit.state.database, ref)
     tried = limit_sign_in(visit, ref, stored)
     async with visit.site.hashing:
-        # Here, so that many who come at once are not all let through before the first has failed.
+        # Inside the semaphore: a burst of guesses can't all pass before the first one fails.
         tried.check()
         fits = await asyncio.to_thread(passwords.matches_password, stored, password)
         if not fits:
@@ -249,7 +249,7 @@ async def _prove_password(visit: PageContext, name: str, password: str) -> Prove
 
 
 async def _rehash_if_outdated(visit: PageContext, proven: Proven, password: str) -> str:
-    """Stored hash of the password, made again if its parameters were outdated."""
+    """The stored password hash, recomputed if its parameters are outdated."""
     if not passwords.needs_rehash(proven.stored):
         return proven.stored
     hashed = await visit.site.slow(passwords.hash_password, password)
@@ -284,7 +284,7 @@ def _create_invited_user(
     display_name: str,
     now: int,
 ) -> None:
-    """Store the account of an invitation; raises ConflictError for a name that is somebody's."""
+    """Create the invited account; raises ConflictError if the name is taken or reserved."""
     is_first = invitation.made_by == invitations.FIRST_START
     if invitation.scim_id is None and not is_first:
         identity.check_reserved_name(transaction, ref)
@@ -338,8 +338,8 @@ def _render_welcome(
 ) -> Reply:
     shown = {"name": "", "display_name": "", "problem": None, **values}
     reply = visit.page("welcome.html", status, invitation=invitation, **shown)
-    # The address is a secret: no other page gets to know it. With "no-referrer" browsers would not
-    # say either which origin the form comes from, and it would be refused.
+    # The URL is a secret: keep it from other pages. With "no-referrer", browsers would also omit
+    # the form's origin, and the submit would be refused.
     return reply._replace(headers={"referrer-policy": "strict-origin"})
 
 
@@ -357,7 +357,7 @@ async def _record_wrong_sign_in(visit: PageContext, name: str, error: FactbookEr
 
 
 async def _find_refused_person(visit: PageContext, name: str) -> str:
-    """Reference of the person of this name; none for other words, which may be a password."""
+    """Reference of the named person; '' for unknown names, which could be passwords."""
     try:
         found = await users.find_user(visit.state.database, users.make_user_ref(name))
     except InputError:
@@ -379,7 +379,7 @@ _NEXT_COOKIE = "factbook-next"
 
 
 async def begin_openid(visit: PageContext) -> Reply:
-    """Redirect to the provider, which sends the person back to `finish`."""
+    """Redirect to the provider, which redirects back to `finish_openid`."""
     provider = _get_provider(visit)
     limit_provider_answers(visit).check()
     try:
@@ -397,7 +397,7 @@ async def begin_openid(visit: PageContext) -> Reply:
 
 
 async def finish_openid(visit: PageContext) -> Reply:
-    """Sign in the person whom the provider has authenticated."""
+    """Sign in the person that the provider authenticated."""
     provider = _get_provider(visit)
     limit_provider_answers(visit).check()
     sealed = visit.cookie(pages.ATTEMPT_COOKIE)
@@ -432,7 +432,7 @@ def _record_identity(
     identity: Identity,
     transaction: Transaction,
 ) -> None:
-    """Record what the provider calls the account, what that proves, and groups that give a role."""
+    """Record the login at the provider, proof of identity, and groups that grant a role."""
     users.record_login(transaction, person.ref, identity.login or "")
     if person.proof == users.UNPROVEN:
         name = find_proven_name(identity, provider.options)
@@ -445,14 +445,14 @@ def _record_identity(
 async def _find_or_create_person(
     visit: PageContext, provider: "OpenID", identity: Identity
 ) -> Person:
-    """The person of the account: an existing one, or a new one."""
+    """Find the person with this provider account, or create the person."""
     database = visit.state.database
     role = choose_role(identity, provider.options)
     found = await users.find_user_by_subject(database, identity.issuer, identity.subject)
     if found is None:
         return await _create_person(visit, provider, identity, role)
     if role == permissions.ADMINISTRATOR and found.role != role and found.disabled_at is None:
-        # Whom the provider counts among the administrators is one from now on.
+        # Administrators at the provider become administrators here.
         entry = AuditEntry("person.change", found.ref, {"role": role, "by": "OpenID Connect"})
         write = visit.writing(entry, actor=found.ref)
         await write(lambda tx: users.change_user_role(tx, found.ref, role, visit.now))
@@ -466,7 +466,7 @@ async def _create_person(
         raise SignInError("This account is not known here; ask an administrator to add it.")
     trusted = find_proven_name(identity, provider.options)
     try:
-        # SCIM knows people by their subject. A name alone may be somebody else's.
+        # SCIM identifies people by subject; the same name could be someone else.
         own = await scim_identity.find_ref_by_subject(visit.state.database, identity.subject)
         ref = own or users.make_user_ref(identity.name)
 
@@ -537,7 +537,7 @@ _CREATED = 201
 
 
 async def ask_for_consent(visit: PageContext) -> Reply:
-    """Page that asks the person for consent."""
+    """Show the consent page for a client request."""
     _require_oauth(visit)
     if len(visit.request.url) > clients.LONGEST_REQUEST:
         return _refuse_consent(visit, OAuthError("The request of the client is too long."))
@@ -554,7 +554,7 @@ async def ask_for_consent(visit: PageContext) -> Reply:
 
 
 async def decide_consent(visit: PageContext) -> Reply:
-    """Let the client do it, or tell it that it may not, and lead the browser back to it."""
+    """Give or deny consent, and send the browser back to the client."""
     _require_oauth(visit)
     given = visit.sent.values()
     wish = await _check_consent_request(visit, given)
@@ -570,7 +570,7 @@ async def decide_consent(visit: PageContext) -> Reply:
 async def _check_consent_request(
     visit: PageContext, given: Mapping[str, str]
 ) -> AuthorizationRequest | Reply:
-    """The request with these parameters, or the page that says what is wrong with it."""
+    """Validate a request: returns the parsed request, or an error response."""
     uri, trusted = "", False
     try:
         client = await clients.find_client(
@@ -589,7 +589,7 @@ async def _check_consent_request(
         address = _make_answer_address(
             visit, uri, given.get("state", ""), **_describe_oauth_error(error)
         )
-        if visit.request.method == "POST":  # a form may not lead to other hosts
+        if visit.request.method == "POST":  # form submits can't redirect to other hosts
             return refused._replace(headers={**refused.headers, **_make_refresh_headers(address)})
         headers = {"location": address, "referrer-policy": "no-referrer"}
         return Reply(status=303, headers=headers, content_type=b"text/plain")
@@ -657,7 +657,7 @@ def _show_consent_question(
 
 
 def _return_to_client(visit: PageContext, wish: AuthorizationRequest, **values: str) -> Reply:
-    """Page that leads back to the client, by a header: a form may not lead to other hosts."""
+    """Return to the client with a refresh header: form submits can't redirect to other hosts."""
     uri = _make_answer_address(visit, wish.redirect_uri, wish.state, **values)
     reply = visit.page(
         "consent-done.html",
@@ -679,7 +679,7 @@ def _describe_oauth_error(error: OAuthError) -> dict[str, str]:
 
 
 def _refuse_consent(visit: PageContext, error: OAuthError, uri: str = "", state: str = "") -> Reply:
-    """Page that says what is wrong, with a link back where the address is the client's own."""
+    """Error page, with a link back to the client if its redirect URI is valid."""
     return visit.page(
         "consent-refused.html",
         error.status,
@@ -692,7 +692,7 @@ def _refuse_consent(visit: PageContext, error: OAuthError, uri: str = "", state:
 
 
 def _make_answer_address(visit: PageContext, uri: str, state: str, **values: str) -> str:
-    # The issuer, so that a client of several servers knows whose answer it is (RFC 9207).
+    # The issuer tells clients of several servers which one responded (RFC 9207).
     issuer = protocol.build_issuer(visit.server)
     return clients.build_answer_address(uri, **values, state=state, iss=issuer)
 

@@ -1,6 +1,6 @@
-"""Editor of custom data sources: create, save a draft, try it, publish it.
+"""Editor for custom data sources: create, save a draft, try it, publish it.
 
-A form carries the edition of its draft, and does not overwrite a newer one of somebody else.
+Each form includes the edition of its draft, so it can't overwrite someone else's newer draft.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ class OvertakenError(ConflictError):
 
 
 def refuse_overtaken(write: Write, source_id: str, seen: str) -> Write:
-    """The same work, raising OvertakenError if the draft is not the one that was seen."""
+    """Wrap `write` to raise OvertakenError if the draft changed since edition `seen`."""
 
     def guarded(function: Callable[[Transaction], T]) -> Any:
         def work(transaction: Transaction) -> T:
@@ -63,12 +63,12 @@ def refuse_overtaken(write: Write, source_id: str, seen: str) -> Write:
 
 
 def get_edition(stored: StoredSource) -> str:
-    """Identifier of a draft's edition."""
+    """The edition of a draft: the time of its last update."""
     return str(stored.updated_at)
 
 
 class FactTrial(NamedTuple):
-    """Result of one fact: a value as JSON, or the reason for none, and its meaning."""
+    """Trial result of one fact: a JSON value, or the reason it is missing and its meaning."""
 
     fact: Fact
     value: str | None
@@ -77,7 +77,7 @@ class FactTrial(NamedTuple):
 
 
 class DefinitionTrial(NamedTuple):
-    """Result of a trial; `whole` is the reason that there is no value at all."""
+    """Result of a trial; `whole` is the reason if every fact is missing."""
 
     ref: str
     request: Any
@@ -87,7 +87,7 @@ class DefinitionTrial(NamedTuple):
 
     @property
     def meaning(self) -> str:
-        """Meaning of the reason for no value at all."""
+        """Meaning of the reason why every fact is missing."""
         return schema.REASONS[schema.reason_word(self.whole)]
 
     @property
@@ -99,9 +99,9 @@ class DefinitionTrial(NamedTuple):
 async def run_trial(
     visit: PageContext, definition: CustomSourceDefinition, entity: str
 ) -> DefinitionTrial:
-    """Collect for the entity, and store nothing.
+    """Collect the facts of one entity without storing them.
 
-    Raises InputError for an invalid reference and for a connection that does not allow it,
+    Raises InputError for an invalid reference or a connection that doesn't allow the request,
     NotFoundError for an unknown entity.
     """
     if not entity:
@@ -130,8 +130,6 @@ _SUGGESTIONS: Final = 8
 
 @dataclass
 class _Editing:
-    """State of the editor beside the source: the text, and the result of the last action."""
-
     text: str
     seen: str
     definition: CustomSourceDefinition | None = None
@@ -145,7 +143,7 @@ class _Editing:
 
 
 async def begin_source(visit: PageContext) -> Reply:
-    """Form to choose the type of a new source; with a type and an id, its initial definition."""
+    """Choose the type of a new source; with a type and id, show a starter definition."""
     type_, source_id = visit.query("type"), visit.query("id")
     if not source_id:
         return _show_types(visit, type_)
@@ -157,7 +155,7 @@ async def begin_source(visit: PageContext) -> Reply:
             if visit.own_only
             else None
         )
-        text = definition.write_starter(source_id, type_, owner)  # type: ignore[arg-type]  # it is one
+        text = definition.write_starter(source_id, type_, owner)  # type: ignore[arg-type]  # valid
         define.check_custom_id(source_id, visit.state.registry)
         _check_source_address(source_id)
     except FactbookError as error:
@@ -168,24 +166,24 @@ async def begin_source(visit: PageContext) -> Reply:
 
 
 async def create_from_form(visit: PageContext) -> Reply:
-    """Save a new source, publish it, or try it."""
+    """Save, publish or try a new source."""
     return await _answer_form(visit, None)
 
 
 async def edit_source(visit: PageContext) -> Reply:
-    """Editor of a source, with its draft or the published definition."""
+    """Show the editor with the draft, or else the published definition."""
     stored = await _find_edited_source(visit)
     editing = _Editing(yaml_text.write_yaml(stored.written), get_edition(stored))
     return await _show_editor(visit, stored, await _check_quietly(visit, editing))
 
 
 async def save_source(visit: PageContext) -> Reply:
-    """Save the draft of a source, publish it, or try it."""
+    """Save, publish or try the draft of an existing source."""
     return await _answer_form(visit, await _find_edited_source(visit))
 
 
 async def publish_draft(visit: PageContext) -> Reply:
-    """Publish the stored draft; with the form's consent even if facts are lost."""
+    """Publish the stored draft; `force` in the form accepts the loss of facts."""
     stored, sent = await _find_edited_source(visit), visit.sent
     editing = _Editing(yaml_text.write_yaml(stored.written), sent.one("seen"))
     return await _publish_stored(visit, stored, editing, force=sent.one("force") == "yes")
@@ -276,7 +274,7 @@ async def _publish_stored(
 async def _show_overtaken(
     visit: PageContext, stored: StoredSource | None, editing: _Editing, error: OvertakenError
 ) -> Reply:
-    """The editor with the text as sent, and the draft that it would have overwritten."""
+    """Show the editor with the submitted text and the conflicting draft."""
     editing.status, editing.conflict = error.status, error.newer
     if error.newer is None:
         editing.problems = error.problem_list
@@ -335,9 +333,10 @@ def _show_types(visit: PageContext, type_: str, source_id: str = "", problem: st
 
 
 async def _find_edited_source(visit: PageContext) -> StoredSource:
-    """Custom source in the address; raises NotFoundError, ConflictError for a builtin one.
+    """Find the custom source in the URL; NotFoundError, or ConflictError if built-in.
 
-    For owners it raises NotAllowedError for one of others, whose definition is not shown either.
+    For people limited to their own sources, raises NotAllowedError for other sources, whose
+    definitions stay hidden.
     """
     source_id = visit.request.parameter("id")
     define.check_custom_id(source_id, visit.state.registry)
@@ -357,7 +356,7 @@ async def _check_document(
 
 
 async def _check_quietly(visit: PageContext, editing: _Editing) -> _Editing:
-    """Parse the text as far as it is valid; problems are not reported before a submit."""
+    """Parse the text if it is valid; problems appear only after a submit."""
     try:
         document = await asyncio.to_thread(yaml_text.read_yaml, editing.text)
         editing.definition = await _check_document(visit, document, None)
@@ -367,7 +366,7 @@ async def _check_quietly(visit: PageContext, editing: _Editing) -> _Editing:
 
 
 def _check_source_address(source_id: str) -> None:
-    """Raise ConflictError for an id whose page would have this page's address."""
+    """Raise ConflictError if the source page would have the URL of this form."""
     if make_source_path(source_id) == _NEW_SOURCE_PATH:
         raise ConflictError(f"The page of {source_id} would be this one; choose another id.")
 
