@@ -1,7 +1,7 @@
 """The audit: an append-only log of actions and refusals, with actor and origin.
 
-A write is recorded in its own transaction: the record exists exactly when the write does. The audit
-is exported as JSON lines, one record each, oldest first; what is older than its retention goes.
+A write is recorded in its own transaction, so the record exists if and only if the write does. The
+audit is exported as JSON lines, one per record, oldest first; old records are deleted.
 """
 
 import itertools
@@ -20,7 +20,7 @@ from factbook.telemetry.logs import redact_text
 
 T = TypeVar("T")
 
-# What is recorded, and its title for people.
+# Recorded actions, and their titles for users.
 ACTIONS: Final[Mapping[str, str]] = {
     "set.push": "Push a set",
     "set.restore": "Restore a revision of a set",
@@ -88,14 +88,14 @@ COMMAND_LINE: Final = "command line"
 
 Outcome = Literal["done", "refused"]
 
-# Characters of a text; an index of PostgreSQL takes no longer ones.
+# Maximum characters of a text, which PostgreSQL can still index.
 LONGEST: Final = 640
 _LARGEST_DETAIL = 2 * 1024
 _LAST = 2**63 - 1
 
 
 class Record(NamedTuple):
-    """A row of the audit; `detail` is JSON, `grant` what allowed it, empty if nothing had to."""
+    """A row of the audit; `detail` is JSON, `grant` the grant that allowed it, or empty."""
 
     at: int
     id: str
@@ -111,7 +111,7 @@ class Record(NamedTuple):
 
 
 class Caller(NamedTuple):
-    """Actor of a request, its time, its address, the id of its token, and what allows it."""
+    """Actor of a request, its time, its address, its token id, and the grant that allows it."""
 
     actor: str
     at: int
@@ -121,7 +121,7 @@ class Caller(NamedTuple):
 
 
 class AuditEntry(NamedTuple):
-    """An action and its object; `grant` is what allowed it, if not what lets the caller in."""
+    """An action and its object; `grant` overrides the caller's grant."""
 
     action: str
     object: str
@@ -136,21 +136,21 @@ class AuditPosition(NamedTuple):
     id: str
 
 
-# What to record of a write, told from its result; None for nothing.
+# Makes the entry to record from a write's result; None records nothing.
 About = Callable[[Any], AuditEntry | None]
 
 
 def make_record(
     caller: Caller, entry: AuditEntry, outcome: Outcome = "done", status: int = 0
 ) -> Record:
-    """Row of an entry, with secrets removed and long texts cut.
+    """Row of an entry, with secrets removed and long texts truncated.
 
-    The status is that of the answer over HTTP.
+    `status` is the HTTP status.
     """
     assert entry.action in ACTIONS, entry.action
     return Record(
         caller.at,
-        # Rows of one millisecond stay in their order.
+        # Rows of the same millisecond keep their order.
         f"{next(_numbers) & 0xFFFFFFFF:08x}{secrets.token_hex(4)}",
         clean_text(caller.actor),
         entry.action,
@@ -165,7 +165,7 @@ def make_record(
 
 
 def clean_text(text: str) -> str:
-    """Text in the form that the audit holds: printable, without secrets, bounded in length."""
+    """Text as the audit stores it: printable, without secrets, limited in length."""
     text = redact_text(text)[:LONGEST]
     if text.isprintable():
         return text
@@ -220,10 +220,10 @@ async def page_audit(
     after: AuditPosition | None = None,
     limit: int,
 ) -> tuple[list[Record], bool]:
-    """Up to `limit` rows after the place, newest first, and whether there are more.
+    """Up to `limit` rows after the position, newest first, and true if there are more.
 
-    `since` and `until` are inclusive. Raises UnavailableError when it takes longer than a search
-    may.
+    `since` and `until` are inclusive. Raises UnavailableError if it exceeds the time limit for
+    searches.
     """
     condition, values = _render_conditions(
         actor=actor, action=action, object=object, outcome=outcome
@@ -245,7 +245,7 @@ async def export_audit(
     after: AuditPosition | None = None,
     **wanted: str | None,
 ) -> AsyncIterator[list[Record]]:
-    """Rows after the place, oldest first, from one snapshot, in portions.
+    """Rows after the position, oldest first, from one snapshot, in portions.
 
     `wanted` is an actor, an action, an object or an outcome. `since` and `until` are inclusive.
     """
@@ -260,7 +260,7 @@ async def export_audit(
 def _render_conditions(**wanted: str | None) -> tuple[str, list[str]]:
     """SQL conditions on the columns, and their values."""
     given = {name: clean_text(value) for name, value in wanted.items() if value is not None}
-    # An object has few rows; an expression keeps SQLite from looking through another index.
+    # An object has few rows; the expression keeps SQLite from choosing another index.
     rest = " || ''" if "object" in given else ""
     condition = "".join(f" AND {name}{rest if name != 'object' else ''} = ?" for name in given)
     return condition, list(given.values())
@@ -297,15 +297,15 @@ WHERE (at, id) > (?, ?) AND at <= ?{} ORDER BY at, id
 """
 
 
-# A record has the time at which its write began. Later than this it is there, or the write failed.
+# A record's time is when its write began. After this long, the write has committed or failed.
 SETTLED: Final = 5 * MINUTE
 AUDIT_CURSOR: Final = r"[0-9]{1,15}/[0-9a-f]{16}"
 
 
 class ClockWatch:
-    """Warns, once each time, when the clock is before the last exported record.
+    """Warns once whenever the clock falls behind the last exported record.
 
-    Records are ordered by time: those written then sort before it.
+    Records are ordered by time, so records written meanwhile sort before the last exported one.
     """
 
     def __init__(self, warn: Callable[[str], object]) -> None:
@@ -313,7 +313,7 @@ class ClockWatch:
         self._is_back = False
 
     def look(self, now: int, last: AuditPosition | None) -> None:
-        """Warn if the clock has been set back that far since the last look."""
+        """Warn if the clock has fallen behind `last` since the last call."""
         was_back, self._is_back = self._is_back, last is not None and now < last.at
         if last is not None and self._is_back and not was_back:
             self._warn(
@@ -324,12 +324,12 @@ class ClockWatch:
 
 
 def render_audit_cursor(record: Record) -> str:
-    """Text form of a record's place."""
+    """Text form of a record's position."""
     return f"{record.at}/{record.id}"
 
 
 def split_audit_cursor(cursor: str) -> AuditPosition:
-    """Place of a text that matches CURSOR."""
+    """Position from a cursor that matches AUDIT_CURSOR."""
     at, _, id_ = cursor.partition("/")
     return AuditPosition(int(at), id_)
 
@@ -353,7 +353,7 @@ def encode_records(records: Sequence[Record]) -> bytes:
 
 
 async def stream_audit_lines(database: Database, **wanted: Any) -> AsyncIterator[bytes]:
-    """The lines of the result of `trail.export`, many at a time."""
+    """The records of `export_audit` as JSON lines, many at a time."""
     async for records in export_audit(database, **wanted):
         yield encode_records(records)
 
@@ -363,10 +363,10 @@ _SWEPT_AT_ONCE: Final = 2_000
 
 
 async def delete_old_records(database: Database, before: int, pace: Throttle) -> int:
-    """Delete rows from before a time in portions, so that no write waits long; returns a count.
+    """Delete rows from before a time in portions, to keep locks short; returns a count.
 
-    Rows less than a day older than the newest stay: the database enforces it for every caller.
-    Partitions of months go as a whole, and are not counted.
+    Rows less than a day older than the newest stay: the database enforces this for every caller.
+    Monthly partitions are dropped as a whole and not counted.
     """
     [newest] = await database.one(_NEWEST) or (None,)
     before = min(before, (newest or 0) - DAY + 1)

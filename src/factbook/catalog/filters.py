@@ -1,4 +1,4 @@
-"""Filters of entities as people write them: parameters, predicates, and filters of definitions.
+"""Entity filters as users write them: query parameters, predicates, and filters in definitions.
 
 The filter of a definition is OR between objects, AND inside one, OR in a list value:
 
@@ -33,13 +33,13 @@ from factbook.errors import InputError, meant
 
 EntityFilter = Sequence[Mapping[str, Any]]
 
-# SQLite takes expressions 1,000 deep, and PostgreSQL minutes to plan for as many conditions.
+# SQLite's limit is 1,000 nested expressions, and PostgreSQL needs minutes to plan that many.
 MOST_CONDITIONS: Final = 100
 MOST_VALUES: Final = 1_000
 
 # More would exceed what SQLite nests in one expression.
 _MOST_FILTER_CONDITIONS = 500
-# What SQLite nests in one expression, and what anyone writes by hand.
+# Few enough for SQLite to nest in one expression, and more than anyone writes by hand.
 _MOST_PREDICATE_CONDITIONS = 500
 _DEEPEST = 30
 _OPERATORS = "$exists, $in, $hasPrefix or $contains"
@@ -88,7 +88,7 @@ def make_filter_condition(entity_filter: EntityFilter) -> SQL:
 
 
 def restrict_to_owner(entity_filter: EntityFilter | None, owner: str) -> EntityFilter:
-    """The filter, which then lets through entities of this owner alone."""
+    """The filter, restricted to entities of this owner."""
     return [{**one, _unused_owner_path(one): owner} for one in entity_filter or [{}]]
 
 
@@ -128,9 +128,9 @@ def parse_entity_filter(value: object, path: str, report: _Report) -> EntityFilt
 
 
 def _unused_owner_path(conditions: Mapping[str, Any]) -> str:
-    """The path of owners in a spelling that the conditions do not have, so that all of them hold.
+    """The owner path in a spelling that is not yet among the conditions, to keep all of them.
 
-    Paths are compared without regard to case, and there are fewer conditions than spellings.
+    Paths are case-insensitive, and there are more spellings than conditions.
     """
     spellings = itertools.product(*zip(_OWNER_PATH, _OWNER_PATH.upper(), strict=True))
     return next(path for path in map("".join, spellings) if path not in conditions)
@@ -142,7 +142,7 @@ def _condition_holds(key: str, wanted: Any, keys: set[str], rows: _Rows) -> bool
     if isinstance(wanted, list):
         return any(_condition_holds(key, one, keys, rows) for one in wanted)
     value = make_search_text(wanted)
-    # What is too long to index equals nothing, as in the catalog's own filters.
+    # As in the catalog's own filters, a value too long to index equals nothing.
     return value != EXISTS_VALUE and (key, value) in rows
 
 
@@ -216,7 +216,7 @@ def parse_filters(filters: Iterable[str]) -> Condition:
 def _parse_filter(text: str) -> dict[str, list[str] | None]:
     """The values of each key; None means that the key exists."""
     found: dict[str, list[str] | None] = {}
-    for part in text.replace("\0", "").split(","):  # as the index leaves it out
+    for part in text.replace("\0", "").split(","):  # the index omits NUL
         if not part.strip():
             continue
         key, equals, value = (piece.strip() for piece in part.partition("="))
@@ -328,7 +328,6 @@ def _relation_values(value: Any) -> list[str]:
 
 
 def _near_operator(value: Any) -> str:
-    """The operators that are like the first one of a value."""
     key = next(iter(value), None) if isinstance(value, dict) else None
     return meant(key, ("$exists", "$in", "$hasPrefix", "$contains"))
 

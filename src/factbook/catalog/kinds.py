@@ -1,11 +1,11 @@
-"""Well-known kinds: the fields and relations of their spec, and facts that every entity has.
+"""Well-known kinds: the fields and relations of their spec, and the facts of every entity.
 
 Source: the catalog API's descriptor format and its table of well-known relations. Entities of other
 kinds and API versions are stored unchecked; only strict validation rejects them. The target of a
 relation need not exist; the inverse relation appears once it does.
 
-Compliance is a number of bits, computed in the transaction that writes the entity or one that
-points to it, so a read reflects the catalog at that moment. OWNER_EXISTS is not stored: deleting a
+Compliance is a bit set, computed in the transaction that writes the entity or one that points to
+it, so a read reflects the catalog at that moment. OWNER_EXISTS is not stored: deleting a
 group would change every entity it owns, so reads look the owner up. A blank value counts as absent,
 and so does an owner that is not a string.
 """
@@ -26,12 +26,12 @@ Spec = dict[str, Any]
 API_VERSIONS = ("backstage.io/v1alpha1", "backstage.io/v1beta1")
 TEMPLATE_API_VERSION = "scaffolder.backstage.io/v1beta3"
 
-# As they are written; references have them in lower case.
+# As users write them; references use lower case.
 KINDS = (
     *("Component", "API", "Resource", "System", "Domain", "Group", "User", "Location"),
     *("Template", "AiResource"),
 )
-# For each kind, the fields that spec needs and those that it may have, with their types.
+# The required and the optional fields of each kind's spec, with their types.
 REQUIRED: dict[str, dict[str, type]] = {
     "component": {"type": str, "lifecycle": str, "owner": str},
     "api": {"type": str, "lifecycle": str, "owner": str, "definition": str},
@@ -76,13 +76,13 @@ Relation = tuple[str, str]  # type and target reference
 HAS_TITLE = 1
 HAS_DESCRIPTION = 2
 HAS_TAGS = 4
-HAS_OWNER = 8  # spec.owner is a text that is not blank
+HAS_OWNER = 8  # spec.owner is a string that is not blank
 HAS_TECHDOCS_REF = 16
 HAS_OWNER_RELATION = 32  # an ownedBy relation is derived; its target need not exist
 HAS_GROUP_OWNER = 64  # and its target is a group
 HAS_RELATIONSHIPS = 128  # any relation but ownedBy, in either direction
 OWNER_EXISTS = 256  # a target of an ownedBy relation is in the catalog
-# An owner got another name since the entity was written, so its name may be of another group now.
+# An owner was renamed since the entity was written, so its old name may now be another group's.
 OWNER_RENAMED = 512
 
 RELATION_BITS = HAS_OWNER_RELATION | HAS_GROUP_OWNER | HAS_RELATIONSHIPS
@@ -108,7 +108,7 @@ OWNER_EXISTS_FACT: Final = "ownerExists"
 
 class _RelationField(NamedTuple):
     name: str
-    target_kind: str | None  # of a reference without a kind; None: the reference needs one
+    target_kind: str | None  # default kind of a reference; None: the reference must have a kind
     type: str
 
 
@@ -124,7 +124,7 @@ _DEPENDS_ON = _RelationField("dependsOn", None, "dependsOn")
 _DEPENDENCY_OF = _RelationField("dependencyOf", None, "dependencyOf")
 
 
-# The fields that hold references, with what they say.
+# The fields that hold references, with the relations they state.
 RELATIONS: dict[str, tuple[_RelationField, ...]] = {
     "component": (
         _OWNER,
@@ -179,7 +179,7 @@ def derive_relations(
     for field in RELATIONS.get(kind, ()):
         value = spec.get(field.name)
         if value is None or value == "":
-            continue  # as if it were left out; spec_problems reports it
+            continue  # treated as missing; spec_problems reports it
         is_list = isinstance(value, list) and field is not _OWNER
         for position, item in enumerate(value if is_list else (value,)):
             try:
@@ -206,16 +206,16 @@ def _no_reference(item: object, field: _RelationField, namespace: str) -> InputE
 
 
 def former_relations(kind: str, namespace: str, spec: Spec) -> set[Relation]:
-    """Relations that earlier releases also derived from a spec, and may have stored.
+    """Additional relations that earlier releases derived from a spec and may have stored.
 
-    They accepted a list of owners, and references that no entity can have.
+    Earlier releases accepted a list of owners, and references that no entity can have.
     """
     found: set[Relation] = set()
     for field in RELATIONS.get(kind, ()):
         value = spec.get(field.name)
         are_owners = field is _OWNER and isinstance(value, list)
         for text in value if isinstance(value, list) else (value,):
-            # Without a namespace and a kind it has those of the entity and the field.
+            # A bare name gets the entity's namespace and the field's kind.
             if isinstance(text, str) and (are_owners or "/" in text or ":" in text):
                 with suppress(InputError):
                     edge = refs.canonicalize_ref(text, kind=field.target_kind, namespace=namespace)
@@ -262,15 +262,15 @@ def compute_relation_bits(relations: Iterable[tuple[str, str]]) -> int:
 
 
 def replace_relation_bits(bits: int, relations: Iterable[tuple[str, str]]) -> int:
-    """The bits updated for an entity whose relations are now these."""
+    """The bits, updated to these relations of the entity."""
     return bits & ~RELATION_BITS | compute_relation_bits(relations)
 
 
-# In a reference a quote is written with a backslash, so these are found between parts alone.
+# Quotes in references are escaped with a backslash, so these only occur between parts.
 _START, _BETWEEN, _END = '[{"type":"', '"},{"type":"', '"}]'
 
 
-# The types that entities state; what is left of REVERSE shows only at the other end.
+# The types that entities state; the other types in REVERSE appear only on the target.
 STATED_RELATIONS = frozenset(field.type for fields in RELATIONS.values() for field in fields)
 
 
@@ -289,10 +289,10 @@ def render_relations(relations: Iterable[Relation]) -> str:
 
 
 class RenderedRelations:
-    """The text of `render_relations`, to be changed without a look at the relations that stay.
+    """The text of `render_relations`, changed without reading the unchanged relations.
 
-    An entity with very many relations gets and loses them one by one, as others that point at it
-    come and go. Reading and rendering all of them for each would be a thousand times the work.
+    An entity with very many relations gains and loses them one at a time, as entities that point at
+    it are added and removed. Rendering all relations each time would be a thousand times the work.
     """
 
     def __init__(self, text: str) -> None:
@@ -306,14 +306,14 @@ class RenderedRelations:
 
     @property
     def compliance(self) -> int:
-        """The bits determined by the relations, as of `compute_relation_bits`."""
+        """The bits determined by the relations, as from `compute_relation_bits`."""
         places = (0, len(self._parts) - 1, self._place((_OWNED_BY, "")))
         owners = self._place((_OWNED_BY, "group:"))
         some = {self._parts[at] for at in (*places, owners) if 0 <= at < len(self._parts)}
         return compute_relation_bits(map(_parse_relation, some))
 
     def change(self, asked: Iterable[Relation], there: set[Relation]) -> bool:
-        """Leave of the relations asked for those that are there; returns whether any differed."""
+        """Add or remove `asked` relations so that only those in `there` remain; true if changed."""
         differed = False
         for relation in asked:
             place = self._place(relation)
@@ -352,7 +352,7 @@ def _field_reader(part: str, name: str) -> Callable[[Document], Any]:
     return value
 
 
-# By the name of the fact: its value in an entity in the form that the catalog shows.
+# By fact name: a function that reads the fact from an entity as the catalog shows it.
 ESSENTIAL_READERS: Final[Mapping[str, Callable[[Document], Any]]] = {
     "owner": _read_owner,
     "type": _field_reader("spec", "type"),
@@ -363,7 +363,7 @@ ESSENTIAL_READERS: Final[Mapping[str, Callable[[Document], Any]]] = {
 
 
 def list_essentials(entity: Document, *, owner_exists: bool) -> dict[str, Any]:
-    """The facts of an entity; what it does not say is left out."""
+    """The facts of an entity; missing values are omitted."""
     found = {name: read(entity) for name, read in ESSENTIAL_READERS.items()}
     known = {name: value for name, value in found.items() if value is not None}
     return known if "owner" not in known else {**known, OWNER_EXISTS_FACT: owner_exists}

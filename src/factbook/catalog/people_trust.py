@@ -1,8 +1,8 @@
-"""Groups of a person, and the sets that are believed when a membership gives a right.
+"""Groups of a person, and the sets trusted to grant rights through memberships.
 
-Anybody who can push one set, or commit to one imported repository, can write that somebody is a
-member of a group. Such a membership shows in the catalog and gives no right. Rights come from
-`list_groups`, `lock_groups` and `read_groups` alone, which leave it out.
+Anyone who can push one set, or commit to one imported repository, can claim that somebody is a
+member of a group. Such a membership appears in the catalog but gives no rights. Rights come only
+from `list_groups`, `lock_groups` and `read_groups`, which ignore it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,18 +18,18 @@ from factbook.catalog.store.locks import WriteLocks
 from factbook.settings import Settings
 from factbook.storage import Database, Row, Transaction
 
-# Begins the names of sets that importers write. No pushed set has a slash in its name.
+# Prefix of the names of sets that importers write. Names of pushed sets contain no slash.
 IMPORTED: Final = "import/"
-# Ends the name of the annotation with the origin of an imported entity, such as its repository.
+# Suffix of the annotation with the origin of an imported entity, such as its repository.
 ORIGIN_MARK: Final = "import-origin"
 # Stands for entities outside any set.
 OUTSIDE: Final = "/"
 
 _DIRECTORIES: Final = frozenset({"ldif", "scim"})
 _CODE_HOSTS: Final = frozenset({"gitea", "github", "gitlab"})
-# The part of a code host with the users and groups of files that `people_from` names.
+# The part of a code host's import with users and groups from files that `people_from` names.
 PEOPLE_FILES: Final = "people"
-# What a code host says of people itself, as opposed to files in its repositories.
+# Parts with the code host's own accounts and teams, as opposed to files in its repositories.
 _ACCOUNTS: Final = frozenset({"groups", "members", "teams"})
 _NO_SOURCE: Final = 0
 
@@ -41,7 +41,7 @@ _FILES, _PEOPLE_FILES, _HOST, _DIRECTORY = 1, 2, 3, 4
 
 
 class PeopleTrust(NamedTuple):
-    """The sets that a setting trusts, by name or by the beginning of names before a `*`."""
+    """The sets that a setting trusts, by name or by a prefix followed by `*`."""
 
     sets: tuple[str, ...] = ()
 
@@ -55,10 +55,10 @@ class PeopleTrust(NamedTuple):
         return matches_set(self.sets, set_name)
 
     def counts(self, stated_in: str | None, group_in: str | None) -> bool:
-        """True if a membership that one set states gives the rights of a group in another set.
+        """True if a membership stated in one set gives the rights of a group in another set.
 
-        A code host is believed about its own teams. Whoever may create a team there could
-        otherwise give it the name of a group that comes from elsewhere, even from a file there.
+        A code host is trusted only for its own teams. Otherwise anyone who can create a team there
+        could name it like a group from another source, even from a file in a repository there.
         """
         if self.names(stated_in):
             return True
@@ -83,14 +83,14 @@ def matches_set(patterns: Iterable[str], set_name: str | None) -> bool:
 
 
 def is_from_files(set_name: str | None) -> bool:
-    """True for a set with entities of files in repositories."""
+    """True for a set of entities from files in repositories."""
     return _set_source(set_name) in (_FILES, _PEOPLE_FILES)
 
 
 def outranks_set(set_name: str | None, other: str | None, ref: str) -> bool:
-    """True if a set takes this user or group from another one.
+    """True if a set takes this user or group from another set.
 
-    What a directory or a code host says of people replaces what a file in a repository says.
+    For people, a directory or a code host overrides files in repositories.
     """
     if not ref.startswith(("user:", "group:")):
         return False
@@ -99,7 +99,7 @@ def outranks_set(set_name: str | None, other: str | None, ref: str) -> bool:
 
 
 def rank_set(set_name: str) -> int:
-    """The place of a set among those that state people; the highest one counts."""
+    """The rank of a set as a source of people; the highest rank wins."""
     return _set_source(set_name)
 
 
@@ -117,17 +117,17 @@ def _set_source(set_name: str | None) -> int:
 
 
 def _importer_of_set(set_name: str | None) -> str:
-    """The id of the importer that writes a set, empty if none does."""
+    """The id of the importer that writes a set; empty for other sets."""
     if set_name is None or not set_name.startswith(IMPORTED):
         return ""
     return set_name.removeprefix(IMPORTED).partition("/")[0]
 
 
 class StatedMembership(NamedTuple):
-    """A membership as one entity states it.
+    """A membership stated by one entity.
 
-    `stated_in` is the set of that entity and `group_in` that of the group, None for no set. The
-    group need not be in the catalog; then `group_id` is None.
+    `stated_in` is that entity's set and `group_in` the group's set, None outside any set. The group
+    need not be in the catalog; then `group_id` is None.
     """
 
     person: str
@@ -138,14 +138,15 @@ class StatedMembership(NamedTuple):
     group_in: str | None
 
     def counts(self, trust: PeopleTrust) -> bool:
-        """True if it gives the rights of the group."""
+        """True if the membership gives the rights of the group."""
         return trust.counts(self.stated_in, self.group_in)
 
 
 def list_groups(transaction: Transaction, ref: str, trust: PeopleTrust) -> frozenset[str]:
     """The groups whose rights a person has as a direct member.
 
-    None, here and below, for an account that nothing proves to be the catalog's user of its name.
+    Empty, here and below, for an account that isn't proven to belong to the catalog user of the
+    same name.
     """
     if users.is_unproven(transaction, ref):
         return frozenset()
@@ -155,7 +156,7 @@ def list_groups(transaction: Transaction, ref: str, trust: PeopleTrust) -> froze
 def lock_groups(
     transaction: Transaction, held: WriteLocks, ref: str, trust: PeopleTrust
 ) -> frozenset[str]:
-    """The same, as they stay until the end of the write: what states them is locked."""
+    """Like `list_groups`; also locks the entities that state them until the end of the write."""
     if users.is_unproven(transaction, ref):
         return frozenset()
     while True:
@@ -170,21 +171,21 @@ def lock_groups(
 
 
 async def read_groups(database: Database, ref: str, trust: PeopleTrust) -> frozenset[str]:
-    """The same, for those who read."""
+    """Like `list_groups`, outside a transaction."""
     if await users.read_unproven(database, ref):
         return frozenset()
     return _trusted_groups(await database.all(_STATED_MEMBERSHIPS, ([ref], [ref])), trust)
 
 
 async def read_stated_groups(database: Database, ref: str) -> frozenset[str]:
-    """Every group that a person is said to be in. Gives no right."""
+    """Every stated group of a person, trusted or not; not for granting rights."""
     return frozenset(row[1] for row in await database.all(_STATED_MEMBERSHIPS, ([ref], [ref])))
 
 
 async def find_without_rights(
     database: Database, people: Iterable[str], trust: PeopleTrust
 ) -> list[StatedMembership]:
-    """The memberships of these people that give no right, with all that state them."""
+    """The memberships of these people that give no rights, once for each entity that states one."""
     found: list[StatedMembership] = []
     for refs in slices(sorted(set(people)), _AT_ONCE):
         rows = [
@@ -206,10 +207,10 @@ def _trusted_groups(rows: Sequence[Row], trust: PeopleTrust) -> frozenset[str]:
 
 
 class LostRight(NamedTuple):
-    """Groups whose rights a person lacks, as only this set states the memberships.
+    """Groups whose rights a person lacks because only this untrusted set states the memberships.
 
-    `setting` is the line that restores them; `importer_setting` one more in the table of the
-    importer, for what a file in a repository says.
+    `setting` is the line that restores the rights; for files in repositories, `importer_setting` is
+    an additional line in the importer's table.
     """
 
     person: str
@@ -248,7 +249,7 @@ class SetWithoutRights(NamedTuple):
 async def find_lost_rights(database: Database, trust: PeopleTrust, domain: str) -> list[LostRight]:
     """The rights that people with accounts or tokens lack, by set and person.
 
-    `domain` is that of the service's own annotations.
+    `domain` is the domain of the service's own annotations.
     """
     people = await users.list_enabled_refs(database)
     people.update(await tokens.list_token_owners(database))
@@ -284,12 +285,11 @@ async def find_sets_without_rights(
 
 
 def _name_set(set_name: str | None) -> str:
-    """A set, or what is outside any, for people."""
     return "entities outside any set" if set_name is None else f"the set {set_name}"
 
 
 def _trusted_name(set_name: str | None) -> str:
-    """The name that the setting would have: people of files have a part of their own."""
+    """The set's name in the setting: people from files are in a separate part of the import."""
     if set_name is None:
         return OUTSIDE
     if is_from_files(set_name):

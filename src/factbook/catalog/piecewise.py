@@ -1,7 +1,7 @@
 """Work on many items in pieces, so that no single call blocks other threads for long.
 
-A C call such as `sorted` holds the interpreter lock until it returns: for a hundred thousand pairs
-of relations that is half a second in which no request is served.
+A C call such as `sorted` holds the interpreter lock until it returns: sorting a hundred thousand
+pairs of relations blocks all requests for half a second.
 """
 
 import asyncio
@@ -12,14 +12,14 @@ from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
 
-# Rows that are sorted, or handed to the database, in one call.
+# Rows sorted, or passed to the database, in one call.
 PIECE: Final = 20_000
-# Items that take less time than handing them to a thread.
+# Processing this many takes less time than using a thread.
 _FEW: Final = 200
 
 
 async def aside(count: int, function: Callable[..., T], *arguments: Any) -> T:
-    """Run a function over `count` items: many on a thread, to keep the event loop free."""
+    """Run a function over `count` items, on a thread if there are many, to free the event loop."""
     if count <= _FEW:
         return function(*arguments)
     return await asyncio.to_thread(function, *arguments)

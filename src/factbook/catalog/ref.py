@@ -11,21 +11,21 @@ from factbook.errors import InputError
 
 DEFAULT_NAMESPACE = "default"
 
-# Above what any entity has: kind 63, namespace 63, name 253, which lower case can double. Both
-# databases can index it, which matters for relations to targets that nobody has checked.
+# Longer than any entity's: kind 63, namespace 63, name 253, which lower case can double. Both
+# databases can index this length, which matters for unchecked targets of relations.
 _LONGEST_REF = 640
-# No character is composed of more than four; composing much more would take long.
+# A composed character has at most four parts; composing much longer texts would be slow.
 _LONGEST_DECOMPOSED = 4 * _LONGEST_REF
-# Most references come like this, and take a tenth of the time.
+# Most references match this, and then take a tenth of the time.
 _PLAIN_REF = re.compile(r"[a-z0-9]+:[a-z0-9-]+/[a-z0-9._-]+")
-# Kind and namespace as entities have them: see `validation`.
+# A valid kind and namespace: see `validation`.
 _OF_ENTITY = r"[a-z][a-z0-9]{0,62}:(?=[^/]{1,63}/)[a-z0-9]+(?:-+[a-z0-9]+)*/"
 _POSSIBLE = re.compile(_OF_ENTITY)
 _PLAIN_TARGET = re.compile(rf"{_OF_ENTITY}[a-z0-9._-]+")
 
-# Ends the name of the annotation with the id.
+# Suffix of the annotation with the external id.
 EXTERNAL_ID: Final = "external-id"
-# Ends that of the annotation of an entity that an importer generated, and nobody wrote.
+# Suffix of the annotation on entities that an importer generated.
 GENERATED: Final = "import-generated"
 
 
@@ -87,7 +87,7 @@ def canonicalize_target(
     """The canonical form of a reference that an entity can have, such as an owner's.
 
     Raises InputError like `parse_ref`, and for a kind or a namespace that no entity can have: a
-    team of a code host, `@acme/platform`, is no reference.
+    code host's team, `@acme/platform`, is not a reference.
     """
     if len(text) > _LONGEST_REF:
         return _canonicalize_target(text, kind, namespace)
@@ -147,7 +147,7 @@ def _too_long_error(text: str) -> InputError:
 
 def _canonicalize_part(part: str) -> str:
     """The part in lower case and Unicode's composed form (NFC), like stored names."""
-    if part.isascii() or len(part) > _LONGEST_DECOMPOSED:  # which names nothing
+    if part.isascii() or len(part) > _LONGEST_DECOMPOSED:  # too long for any entity
         return part.lower()
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", part).lower())
 
@@ -164,22 +164,22 @@ _decode_annotated = msgspec.json.Decoder(_PreparedEntity).decode
 
 
 def find_external_id(document: str) -> tuple[str, str]:
-    """The annotation with the external id of a prepared entity, and the id; empty without one."""
+    """The annotation with a prepared entity's external id, and the id; empty if there is none."""
     if f'/{EXTERNAL_ID}":' not in document:
         return "", ""
     return _own_annotation(document, EXTERNAL_ID)
 
 
 def is_generated(document: str) -> bool:
-    """True for a prepared entity that an importer made up, such as of a workload of a cluster."""
+    """True for a prepared entity that an importer generated, such as from a cluster workload."""
     return f'/{GENERATED}":' in document and bool(_own_annotation(document, GENERATED)[1])
 
 
 def _own_annotation(document: str, name: str) -> tuple[str, str]:
     """An annotation of the service's own domain, and its value."""
     annotations = _decode_annotated(document).metadata.annotations
-    # The service writes its own annotations last, the one with its domain before two others, so
-    # nothing that a user's file says can be taken for them.
+    # The service writes its own three annotations last, so annotations from a user's file cannot be
+    # mistaken for them; the first of the three has the service's domain.
     own = list(annotations)[-3:][0]
     key = f"{own.rpartition('/')[0]}/{name}"
     return key, annotations.get(key, "")

@@ -24,19 +24,19 @@ from factbook.settings import Settings
 Entity = dict[str, Any]
 
 
-# Of a set, where the settings say nothing else.
+# The default limit of a set.
 MOST_ITEMS: Final = 100_000
 _PLAIN_PATH = re.compile(r"[a-z0-9._/:-]*")
-# The parts of `metadata` that have a limit each.
+# The parts of `metadata` with their own limits.
 _PARTS = ("labels", "annotations", "tags", "links")
 
 _encode = msgspec.json.Encoder().encode
 
-# Of one push that are listed.
+# Problems listed for one push.
 _MOST_PROBLEMS: Final = 10_000
 _MOST_WARNINGS: Final = 10_000
 _MORE_PROBLEMS: Final = f"there are more than {_MOST_PROBLEMS:,} problems; the rest is not listed"
-# What an entity may have of values, lists and objects for each value that it may have.
+# Limit on an entity's values, lists and objects together, as a multiple of its limit on values.
 _PARTS_OF_VALUE: Final = 4
 
 
@@ -55,7 +55,7 @@ class Annotator:
     def annotate(self, annotations: dict[str, str], ref: str, set_name: str | None) -> None:
         """Add the service's annotations, replacing client values under the same keys."""
         entities = self._entities
-        # Taken out first, so that an entity that was read and comes back keeps its order and etag.
+        # Removed first: an entity that is read and pushed back keeps its order and etag.
         for key in self._keys:
             annotations.pop(key, None)
         if set_name is not None:
@@ -64,7 +64,7 @@ class Annotator:
         annotations[MANAGED_BY_ORIGIN_LOCATION] = entities
 
     def count(self, annotations: dict[str, str]) -> int:
-        """Count the annotations that are the service's own."""
+        """Count the service's own annotations."""
         return len(annotations.keys() & self._keys)
 
     @cached_property
@@ -96,12 +96,12 @@ class EntityLimits(NamedTuple):
         return cls(*(getattr(settings, _limit_setting(name)) for name in cls._fields))
 
     def problems(self, entity: Entity, size: int, own_annotations: int = 0) -> Iterator[Problem]:
-        """Yield each limit that a valid entity of so many bytes exceeds, as (path, message).
+        """Yield each limit that a valid entity of `size` bytes exceeds, as (path, message).
 
         `own_annotations` is the number of annotations added by the service, which are not counted.
         """
         if size <= 2 * min(self):
-            return  # whatever is counted takes two bytes, with what separates it from the next
+            return  # each counted value takes at least two bytes, with its separator
         for part in _PARTS:
             count = len(entity["metadata"].get(part, ()))
             if part == "annotations":
@@ -130,7 +130,7 @@ DEFAULT_LIMITS = EntityLimits()
 
 
 class AllowedKinds(NamedTuple):
-    """The only kinds that sets may hold, by patterns of their names; no pattern: any kind."""
+    """The kinds that sets may hold, by set name pattern; without patterns, any kind."""
 
     kinds: Mapping[str, frozenset[str]] = MappingProxyType({})
 
@@ -141,7 +141,7 @@ class AllowedKinds(NamedTuple):
         return cls({name: frozenset(kind.lower() for kind in kinds) for name, kinds in given})
 
     def problem(self, set_name: str | None, kind: object) -> str:
-        """The reason why a set may not hold this kind; empty if it may."""
+        """Why a set may not hold this kind; empty if it may."""
         rows = [row for row in self.kinds if people_trust.matches_set([row], set_name)]
         if not rows or any(str(kind).lower() in self.kinds[row] for row in rows):
             return ""
@@ -224,11 +224,11 @@ _body = msgspec.json.Decoder(Body)
 
 
 class _TooManyItemsError(Exception):
-    """There are more items than may be counted."""
+    """Raised if a body has more items than allowed."""
 
 
 class _Count(threading.local):
-    """The items of a body that are still allowed, as a thread reads it."""
+    """The number of items still allowed in the body that a thread is decoding."""
 
     left = 0
 
@@ -277,10 +277,10 @@ _values = msgspec.json.Decoder(_Values, dec_hook=_counted_type)
 def decode_body(body: bytes | bytearray, rules: PushRules) -> list[msgspec.Raw]:
     """The items of `{"items": [entity]}`; raises InputError for anything else.
 
-    Raises PayloadTooLargeError for more items than a set may hold, before memory is taken for them.
+    Raises PayloadTooLargeError for more items than a set may hold, before allocating memory.
     """
     try:
-        # Between two items is a comma.
+        # Items are separated by commas, so few commas need no exact count.
         if body.count(b",") >= rules.max_items:
             _count_error(body, rules.max_items)
         return _body.decode(body).items
@@ -299,12 +299,12 @@ def decode_body(body: bytes | bytearray, rules: PushRules) -> list[msgspec.Raw]:
 
 
 def _count_error(body: bytes | bytearray, most: int) -> None:
-    """Raise _TooManyItemsError for more than `most` items; what msgspec does for a wrong body."""
+    """Raise _TooManyItemsError for more than `most` items, msgspec's errors for an invalid body."""
     try:
         _items.left = most
         _objects.decode(body)
     except msgspec.ValidationError:
-        # Items that are no objects are problems of their own.
+        # Items that are not objects are reported separately.
         _items.left = most
         _values.decode(body)
 
@@ -322,12 +322,12 @@ def make_raw_item(document: str) -> msgspec.Raw:
 
 
 def prepare_unchanged(ref: str, document: str) -> Prepared:
-    """A stored entity as a push that leaves it as it is has it."""
+    """A stored entity, prepared for a push that leaves it unchanged."""
     return Prepared(ref, document, _compute_etag(document.encode()), None)
 
 
 def prepare_body(body: bytes | bytearray, set_name: str, rules: PushRules) -> PreparedPush:
-    """The entities to store of a body; raises what `decode_body` and `prepare_items` do."""
+    """The entities to store from a body; raises the errors of `decode_body` and `prepare_items`."""
     return prepare_items(decode_body(body, rules), set_name, rules)
 
 
@@ -421,7 +421,7 @@ class _Preparing:
         found = validation.problems(entity, strict_names=rules.strict_names)
         if found:
             return found
-        # Nothing is nested deeper than it has brackets, and few documents have that many.
+        # Nesting cannot exceed the number of brackets, and few documents have that many.
         brackets = document.count(b"{") + document.count(b"[")
         if brackets > rules.max_depth and validation.deeper_than(entity, rules.max_depth):
             return [("", validation.too_deep(rules.max_depth))]
@@ -465,7 +465,7 @@ def _spec_problems(entity: dict[str, Any], ref: EntityRef) -> list[tuple[str, st
     _, unreadable = kinds.derive_relations(ref.kind, ref.namespace, spec)
     if not missing and not unreadable:
         return []
-    # A field of a wrong type has one problem.
+    # Report one problem for a field of a wrong type.
     found = dict(unreadable) | dict(missing)
     return [(f"spec.{field}", found[field]) for field in dict(missing) | found]
 

@@ -4,12 +4,12 @@ Source: the catalog API's descriptor format. `apiVersion`, `kind` and `namespace
 strictly; `metadata.name` is more permissive unless the settings demand strict names, because real
 cloud accounts are called `Master Account`.
 
-A validator takes the path of a value and the value. Those of plain values return the problems, as
-every value of every pushed entity goes through one: a generator takes longer to begin than they
-take. Advice is about parts that are stored and have no effect.
+A validator takes the path of a value and the value. Validators of plain values return the problems
+instead of yielding them: they run for every value of every pushed entity, and starting a generator
+takes longer than the check. Advice is about parts that are stored but have no effect.
 
-The catalog API's own validation is stricter than the rules of a push. It is written with Ada, the
-URL parser of Node.js, which reads URLs as browsers do (https://url.spec.whatwg.org).
+The catalog API's own validation is stricter than the rules of a push. URLs are parsed with Ada,
+Node.js's URL parser, which reads URLs as browsers do (https://url.spec.whatwg.org).
 """
 
 import re
@@ -33,14 +33,14 @@ from factbook.catalog.kinds import (
 )
 from factbook.errors import InputError
 
-# Browsers ignore these, at both ends and anywhere.
+# Browsers ignore the first at both ends of a URL, and the second anywhere.
 _CONTROLS_AND_SPACE = "".join(map(chr, range(0x21)))
 _IGNORED_IN_URLS = str.maketrans("", "", "\t\n\r")
-# The schemes whose hosts are names.
+# The host of a URL with a scheme that has host names.
 _HOST = re.compile(
     r"(?:(?:https?|wss?|ftp):[/\\]*(?:[^/\\?#]*@)?|file:[/\\]{2})([^/\\?#]*)", re.IGNORECASE
 )
-# Characters of a host that is not plain: marks in one take time by the square of their number.
+# Characters of a non-plain host: combining marks take quadratic time.
 _LONGEST_HOST = 2_000
 
 
@@ -58,8 +58,8 @@ def find_url_host(text: str) -> str:
 def parse_url(text: str) -> can_ada.URL | None:
     r"""The URL as a browser reads it, or None if the text isn't an absolute URL.
 
-    Whatever decides about a foreign URL and whatever shows its host must use this parser. Others
-    read `https://a.example\@b.example/` as an address on b.example; browsers open a.example.
+    Code that validates a foreign URL or shows its host must use this parser. Other parsers read
+    `https://a.example\@b.example/` as a URL on b.example; browsers open a.example.
     """
     text = text.strip(_CONTROLS_AND_SPACE).translate(_IGNORED_IN_URLS)
     host = _HOST.match(text)
@@ -67,12 +67,12 @@ def parse_url(text: str) -> can_ada.URL | None:
         return None
     try:
         return can_ada.parse(text)
-    except (TypeError, ValueError):  # a TypeError for half of a surrogate pair
+    except (TypeError, ValueError):  # TypeError: an unpaired surrogate
         return None
 
 
 def _is_plain(host: str) -> bool:
-    """Return true if the host is compared as it is written."""
+    """Return true if the host needs no normalization before comparison."""
     return host.isascii() and "%" not in host and "xn--" not in host.lower()
 
 
@@ -82,7 +82,7 @@ MANAGED_BY_ORIGIN_LOCATION = "backstage.io/managed-by-origin-location"
 Problem = tuple[str, str]  # where (a path below the entity) and what
 Validator = Callable[[str, Any], Iterable[Problem]]
 
-# What JavaScript's trim() takes off, which differs from what strip() does.
+# The characters that JavaScript's trim() removes; str.strip() removes different ones.
 BLANKS = (
     "\t\n\v\f\r \u00a0\u1680"
     + "".join(map(chr, range(0x2000, 0x200B)))
@@ -220,7 +220,7 @@ _SPEC: Final = frozenset(
     for field in fields
 ) | {field.name for fields in kinds.RELATIONS.values() for field in fields}
 
-# Groups of Kubernetes' own kinds, and of those that are installed most.
+# API groups of Kubernetes itself, and of the most common extensions.
 _GROUPS: Final = frozenset(
     {"apps", "batch", "autoscaling", "policy", "extensions", "argoproj.io", "tekton.dev"}
 )
@@ -238,18 +238,18 @@ _CORE: Final = frozenset(
 )
 
 _FILES: Final = frozenset({"$text", "$json", "$yaml", "$openapi", "$asyncapi"})
-# What fills a skeleton of a template in is written so; names hold no others either.
+# Placeholders in a template's skeleton; names must not contain the other forms, either.
 _PLACEHOLDER: Final = re.compile(r"\$\{\{[^{}]*\}\}")
 _IN_NAMES: Final = re.compile(r"\$?\{\{[^{}]*\}\}|\{%[^%]*%\}|\$\{[^{}]*\}|<%[^%]*%>")
 _LONGEST: Final = 100
 _LONG_TEXTS: Final = frozenset({"definition", "description"})
 _NAMES: Final = frozenset({"apiVersion", "kind", "metadata.name", "metadata.namespace"})
-# An entity may have text around a placeholder here, but nothing else than one is no value.
+# In these fields, text around a placeholder is fine, but a placeholder alone is not a value.
 _REQUIRED: Final = frozenset({"owner", "type"})
 
 
 def unknown_field(key: str) -> str:
-    """A message for an unknown field at the root of an entity, with the place where it belongs."""
+    """A message for an unknown field at an entity's root, with the place where it belongs."""
     if key in _SPEC - _METADATA:
         return f"unknown field at the root; spec.{key} is meant"
     if key in _METADATA:
@@ -289,7 +289,7 @@ def unused_parts(entity: dict[str, Any], kind: str, document: bytes) -> Iterator
     spec = entity.get("spec", {})
     if kind == "location":
         yield from _targets(spec)
-    # Few documents hold what is looked for, and any character may be written as an escape.
+    # Search the bytes first, as few documents match; any character may be escaped, though.
     escaped = b"\\" in document and b"\\u" in document
     dollar = escaped or b"$" in document
     if dollar or b"{{" in document or b"{%" in document or b"<%" in document:
@@ -298,9 +298,9 @@ def unused_parts(entity: dict[str, Any], kind: str, document: bytes) -> Iterator
         yield from _files("spec", spec)
 
 
-@lru_cache(1024)  # every entity is asked about, and a catalog has few kinds
+@lru_cache(1024)  # called for every entity, and a catalog has few kinds
 def _odd_kind(version: str, kind: str) -> Problem | None:
-    """The advice on an object of Kubernetes, or on a kind that is nearly a well-known one."""
+    """Advice on a Kubernetes object, or on a kind that resembles a well-known one."""
     if is_manifest({"apiVersion": version, "kind": kind}):
         return "", "is an object of Kubernetes, stored as an entity of that kind; leave it out"
     if (near := nearest_kind(kind)) and kind.lower() != near.lower():
@@ -324,9 +324,9 @@ def _unfilled(entity: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def placeholders(entity: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The unfilled placeholders of an entity by field; a template has them on purpose.
+    """The unfilled placeholders of an entity by field; none for a template, which needs them.
 
-    The entity is of any form.
+    The entity may be invalid.
     """
     if str(entity.get("kind")).lower() == "template":
         return
@@ -337,7 +337,7 @@ def placeholders(entity: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def template_sign(entity: Mapping[str, Any]) -> tuple[str, str] | None:
-    """The first field without which there is no entity, and the placeholder in it."""
+    """The first essential field with a placeholder, and the placeholder; None if there is none."""
     spec = _table(entity.get("spec"))
     alone = {f"spec.{field}": str(spec.get(field)).strip() for field in _REQUIRED}
     found = placeholders(entity)
@@ -345,7 +345,7 @@ def template_sign(entity: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def _texts(entity: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The fields that a template fills in, each item of a list by itself."""
+    """The fields that a template fills in, with each item of a list separately."""
     metadata, spec = _table(entity.get("metadata")), _table(entity.get("spec"))
     for field in ("apiVersion", "kind"):
         yield field, entity.get(field)
@@ -396,7 +396,7 @@ _KIND = re.compile(r"[a-zA-Z][a-z0-9A-Z]{0,62}")
 _SUFFIX = re.compile(r"[a-z0-9A-Z]{1,63}")
 _TAG = re.compile(r"[a-z0-9:+#]+(?:-[a-z0-9:+#]+)*")
 _OBJECT_NAME = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
-# Browsers and clients resolve them in paths, percent-encoded or not.
+# Browsers and clients resolve these in paths, percent-encoded or not.
 DOT_SEGMENTS = frozenset({".", ".."})
 _ROOT = frozenset({"apiVersion", "kind", "metadata", "spec"})
 _READ_ONLY_ROOT = ("relations", "status")
@@ -404,7 +404,7 @@ _READ_ONLY_METADATA = ("uid", "etag")
 
 
 def problems(entity: Any, *, strict_names: bool = False) -> list[Problem]:
-    """All reasons to reject an entity, but size and depth, as (path, message)."""
+    """All reasons to reject an entity, except size and depth, as (path, message)."""
     if not isinstance(entity, dict):
         return [("", "an entity has to be an object")]
     what = taken_for(entity)
@@ -421,7 +421,7 @@ def too_deep(max_depth: int) -> str:
 
 
 def drop_read_only(entity: Entity) -> list[Problem]:
-    """Remove read-only fields, which an entity read from the service carries; returns warnings."""
+    """Remove the read-only fields of an entity read from the service; returns warnings."""
     warnings = []
     for key in _READ_ONLY_ROOT:
         if key in entity:
@@ -505,7 +505,7 @@ def _name_problems(metadata: Entity, strict: bool) -> Iterator[Problem]:
 
 
 def _lenient_name(name: str) -> bool:
-    if len(name.strip()) > 4 * 253:  # what no name is composed of, and takes long to compose
+    if len(name.strip()) > 4 * 253:  # too long for any name, and slow to compose
         return False
     name = normal_name(name)
     is_segment = 0 < len(name) <= 253 and name not in DOT_SEGMENTS
@@ -631,7 +631,7 @@ class Schema(NamedTuple):
 
     api_versions: tuple[str, ...]
     spec: Validator
-    references: Mapping[str, str | None]  # field → the kind of a reference that has none
+    references: Mapping[str, str | None]  # field → the default kind of its references
 
 
 def strict_schema(kind: str, spec: object) -> Schema | None:
@@ -650,7 +650,7 @@ def _parameter_problems(path: str, value: Any) -> Iterator[Problem]:
     yield from (array(_PERMITTED) if isinstance(value, list) else _PERMITTED)(path, value)
 
 
-# What the strict form of a field asks beside its type.
+# Strict checks of fields in addition to their type.
 _REFINED: dict[str, dict[str, Validator]] = {
     "resource": {"dependencyOf": anything},
     "group": {"profile": _PROFILE},
@@ -697,7 +697,7 @@ _API = _strict_spec("API", *API_VERSIONS)
 _AI = _strict_spec("AiResource", API_VERSIONS[0])
 
 
-# By kind, and by the type in the spec where that has a form of its own.
+# By kind, and by `spec.type` where a type has its own form.
 SCHEMAS: dict[tuple[str, str], Schema] = {
     **{(kind, ""): _strict_spec(kind, *API_VERSIONS) for kind in KINDS},
     ("API", "mcp-server"): _sub_type_schema(_API, {"remotes": array(_REMOTE, least=1)}),
@@ -726,8 +726,8 @@ class LocationRef(NamedTuple):
 def parse_location(text: str) -> LocationRef:
     """Parse a location; the first colon ends the type.
 
-    Raises InputError for an empty part, for an address that lacks its type, and for a target that a
-    browser would run as a script.
+    Raises InputError for an empty part, for a URL without a type, and for a target that a browser
+    would run as a script.
     """
     before, _, after = text.partition(":")
     location = LocationRef(before.strip(BLANKS), after.strip(BLANKS))
@@ -760,7 +760,7 @@ def find_strict_problems(entity: Any) -> Iterator[Problem]:
 
 
 def _missing_form(entity: dict[str, Any]) -> str | None:
-    """A message for a document that is not an entity at all, replacing all other checks."""
+    """A message for a document that is not an entity at all; skips all other checks."""
     return MANIFEST if is_manifest(entity) else taken_for(entity)
 
 

@@ -1,12 +1,12 @@
-"""The events: their types, their encoding in rows, and the store of these rows.
+"""Event types, their encoding in rows, and the store of these rows.
 
-A row has one topic. A row about a set or a source is one event; a row about entities covers all or
-part of the entities changed by a push, a row about facts all those changed by one write of a
-source, and a row about levels those that a transaction changed in one scorecard.
+A row has one topic. A row about a set or a source is one event; a row about entities covers some or
+all of the entities changed by a push, a row about facts all entities changed by one write of a
+source, and a row about levels the entities whose level a transaction changed in one scorecard.
 
-Rows are added in the transaction of the change, and never modified. A row gets its position after
-its transaction has committed; readers see only rows with a position, so what they have read is
-complete up to there. If a transaction assigned its own, it might commit after a higher one was
+Rows are added in the transaction of the change. A row gets its position after its transaction has
+committed, and never changes otherwise. Readers see only rows with a position, so they never miss an
+earlier one. If a transaction assigned its own position, it might commit after a higher one was
 read; preventing that would make all writers wait for each other's commits. So readers assign
 positions to the committed rows in order of writing, one process at a time.
 """
@@ -42,7 +42,7 @@ EventType = Literal[
     "exemption.expired",
 ]
 
-# Every type, by its topic, and what it tells of.
+# Every event type, with its topic and a description.
 TYPES: Final[Mapping[EventType, tuple[Topic, str]]] = {
     "set.replaced": ("set", "A set has a new revision: it was pushed, changed or restored."),
     "import.held": ("set", "Removals of an importer wait for a decision."),
@@ -68,7 +68,7 @@ OF_ENTITIES: Final = frozenset[Topic]({"entity", "fact", "check", "level", "exem
 
 
 class FeedPosition(NamedTuple):
-    """A position in the feed: that of a row, and of an event in it."""
+    """A position in the feed: a row's position, and an event's position in the row."""
 
     position: int
     item: int
@@ -90,7 +90,7 @@ class FeedEvent(NamedTuple):
 
 
 class EventRow(NamedTuple):
-    """A row of the store before it is written: the data of a topic."""
+    """A new row of the store."""
 
     topic: Topic
     about: str
@@ -115,7 +115,7 @@ def make_set_row(
     changes: Mapping[str, int],
     restored: int | None,
 ) -> EventRow:
-    """A new revision of a set, made `by` a user; `restored` is the revision it restored."""
+    """A new revision of a set, written `by` a user; `restored` is the revision it restored."""
     content = {"revision": revision, "by": by, "itemCount": item_count, "changes": changes}
     if restored is not None:
         content["restored"] = restored
@@ -123,7 +123,7 @@ def make_set_row(
 
 
 def make_held_row(set_name: str, count: int, reason: str) -> EventRow:
-    """Removals from a set of an importer that wait for a decision, and the reason."""
+    """Removals from an importer's set that await a decision, and the reason."""
     return EventRow("set", set_name, {"heldCount": count, "reason": reason})
 
 
@@ -148,7 +148,7 @@ def make_source_row(source_id: str, change: Literal["down", "up"], reason: str |
 
 
 def make_check_row(check_id: str, changes: Sequence[tuple[str, str, str, msgspec.Raw]]) -> EventRow:
-    """Results of a check: a reference, the state before, the one after, and what was written."""
+    """Results of a check: reference, state before, state after, and the written result."""
     return EventRow("check", check_id, {"changes": changes})
 
 
@@ -160,12 +160,12 @@ def make_published_check_row(check_id: str, version: str) -> EventRow:
 def make_levels_row(
     scorecard_id: str, changes: Sequence[tuple[str, str | None, str | None]]
 ) -> EventRow:
-    """Levels of a scorecard: triples of a reference, the level before, and the one after."""
+    """Levels of a scorecard: triples of reference, level before, and level after."""
     return EventRow("level", scorecard_id, {"changes": changes})
 
 
 def make_exemption_row(step: ExemptionStep, ref: str, exemption: Mapping[str, Any]) -> EventRow:
-    """A step of an exemption of an entity, with the exemption after it."""
+    """A step of an entity's exemption, with the exemption after the step."""
     return EventRow("exemption", ref, {"step": step, "exemption": exemption})
 
 
@@ -235,11 +235,11 @@ _TELL: Final = {
 }
 
 
-# Rows that one page looks at: with a condition that few events meet it holds few.
+# Rows scanned for one page, which may hold few events if few meet the filter.
 SCANNED: Final = 1_000
 _SWEPT_AT_ONCE: Final = 1_000
 _NUMBERED_AT_ONCE: Final = 1_000
-# Counters of the newest position, and of the newest that was deleted for its age.
+# Counters of the newest position, and of the newest position deleted because of age.
 EVENT_COUNTER: Final = "event"
 _FORGOTTEN: Final = "event_forgotten"
 
@@ -256,7 +256,7 @@ class EventFilter(NamedTuple):
 
 
 class FeedPage(NamedTuple):
-    """Events in order, the place after them, and true if more rows are already there."""
+    """Events in order, the position after them, and true if more rows exist already."""
 
     events: list[FeedEvent]
     next: FeedPosition
@@ -286,7 +286,7 @@ async def fetch_newest_event(database: Database) -> Newest:
 
 
 async def fetch_event_time(database: Database, position: int) -> int | None:
-    """The time of the row with this position; None if it is not kept, or yet to come."""
+    """The time of the row at this position; None if it is not kept, or does not exist yet."""
     row = await database.one("SELECT at FROM events WHERE position = ?", (position,))
     return row[0] if row else None
 
@@ -300,11 +300,11 @@ def append_events(transaction: Transaction, told: Iterable[EventRow], now: int) 
 async def page_events(
     database: Database, after: FeedPosition | None, wanted: EventFilter, limit: int
 ) -> FeedPage:
-    """Up to `limit` events from a place on, or from the oldest that is kept.
+    """Up to `limit` events from a position, or from the oldest kept event.
 
-    Raises GoneError if events from this place on are no longer kept, or never existed.
+    Raises GoneError if events at this position are no longer kept, or never existed.
     """
-    # What has its place already can be read though nothing can be written.
+    # If the database rejects writes, numbered rows can still be read.
     with suppress(UnavailableError):
         await number_new_events(database)
     last = await fetch_counter(database, EVENT_COUNTER)
@@ -313,7 +313,7 @@ async def page_events(
     sql, parameters = _render_event_condition(wanted)
     keys = (place.position, end, *parameters, limit + 1)
     rows = [NumberedEventRow(*row) for row in await database.search(_PAGE.replace("{}", sql), keys)]
-    # Looked at after the rows, which might have been forgotten in between.
+    # Checked after reading the rows, in case they were deleted meanwhile.
     if place.position < await _find_oldest_event(database) or place.position > last + 1:
         raise GoneError(
             "This cursor points to events that are no longer kept. Start over without `after`, "
@@ -330,34 +330,34 @@ async def page_events(
                 if len(found) == limit:
                     return FeedPage(found, event.place, more=True)
                 found.append(event)
-    # All of the rows were looked at, though not all that there are.
+    # The statement stopped at its limit, so the page ends at the last row.
     if len(rows) > limit:
         end = rows[-1].position + 1
     return FeedPage(found, FeedPosition(end, 0), more=end <= last)
 
 
 async def find_feed_end(database: Database) -> FeedPosition:
-    """The place after everything that has happened so far."""
+    """The position after all events so far."""
     await number_new_events(database)
     return FeedPosition(await fetch_counter(database, EVENT_COUNTER) + 1, 0)
 
 
 async def list_event_marks(database: Database, after: int, limit: int) -> list[EventMark]:
-    """The first rows after a position; those that have none yet are numbered before."""
+    """The first rows after a position, after numbering new rows."""
     with suppress(UnavailableError):
         await number_new_events(database)
     return [EventMark(*row) for row in await database.all(_MARKS, (after, limit))]
 
 
 async def list_event_subjects(database: Database, after: int, last: int) -> set[str]:
-    """The entities that events of these rows are about."""
+    """The entities that are subjects of events in these rows."""
     keys = (after + 1, last + 1, sorted(OF_ENTITIES), last - after)
     rows = await database.search(_PAGE.replace("{}", _TOPICS), keys)
     return {event.subject for row in rows for event in list_events_of_row(NumberedEventRow(*row))}
 
 
 async def find_feed_start(database: Database) -> FeedPosition:
-    """The place of the oldest event that is kept."""
+    """The position of the oldest kept event."""
     return FeedPosition(await _find_oldest_event(database), 0)
 
 
@@ -368,7 +368,7 @@ async def delete_old_events(database: Database, before: int, pace: Throttle) -> 
     while rest:
         rows = await database.all(_OLDEST, (_SWEPT_AT_ONCE,))
         old = [position for position, at in rows if at < before]
-        # A clock may have been set back: what stands behind a kept row is kept, too.
+        # The clock may have been set back: rows after a kept row are kept, too.
         kept = next((position for position, at in rows if at >= before), None)
         last = max((one for one in old if kept is None or one < kept), default=None)
         rest = kept is None and len(rows) == _SWEPT_AT_ONCE
@@ -379,7 +379,7 @@ async def delete_old_events(database: Database, before: int, pace: Throttle) -> 
 
 
 def _forget_events(transaction: Transaction, *, last: int) -> int:
-    # One that is slower than another, as when its lease has lapsed, brings back nothing.
+    # A process that is late, for example after losing its lease, must not lower the counter.
     lift_counter(transaction, _FORGOTTEN, last)
     return transaction.run("DELETE FROM events WHERE position <= ?", (last,))
 
@@ -400,7 +400,7 @@ def number_events(transaction: Transaction) -> int:
 
 
 def restart_feed(transaction: Transaction, above: int) -> FeedPosition:
-    """Delete every event, and continue from a place above `above` and all places used here.
+    """Delete every event, and continue above `above` and all positions used here.
 
     For a restored database: ids of events published after the backup are never assigned again, and
     every earlier cursor refers to events that are no longer kept.
@@ -414,7 +414,7 @@ def restart_feed(transaction: Transaction, above: int) -> FeedPosition:
 
 
 async def _find_oldest_event(database: Database) -> int:
-    """The first position whose row was not deleted for its age."""
+    """The first position whose row was not deleted because of its age."""
     return await fetch_counter(database, _FORGOTTEN) + 1
 
 
@@ -473,7 +473,7 @@ _OLDEST = "SELECT position, at FROM events WHERE position IS NOT NULL ORDER BY p
 
 _NEW = "SELECT 1 FROM events WHERE position IS NULL LIMIT 1"
 
-# An order by id is that of the commits where one transaction began after the other had ended.
+# If one transaction began after another had ended, the order of ids is the order of commits.
 _NUMBER = """
 UPDATE events SET position = numbered.position FROM (
     SELECT id, ? + ROW_NUMBER() OVER (ORDER BY id) AS position FROM events

@@ -1,4 +1,4 @@
-"""The database: SQLite in a file, or PostgreSQL; the rooms above do not depend on the choice."""
+"""The database: a SQLite file or PostgreSQL; packages above do not depend on the choice."""
 
 from factbook.storage.database import Database, Row, Transaction, Write
 

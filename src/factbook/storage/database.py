@@ -1,4 +1,4 @@
-"""The interface of the database for the rooms above, and what both databases share.
+"""The database interface for the packages above, and code that both databases share.
 
 One SQL text serves SQLite and PostgreSQL. Parameters are written `?`; `IN LIST(?)` takes a list of
 strings or integers as one parameter; `JSON_MEMBER(column, ?)` is the JSON text of a member. Reads
@@ -7,7 +7,7 @@ run in one transaction, off the event loop. Searches and waits for locks are lim
 that no query monopolizes the database.
 
 Below the interface: the translation of SQL, counters that all processes share, and the one hook for
-statements and transactions, which counting and tracing use. Where nobody watches, it costs nothing.
+statements and transactions, which counting and tracing use. The hook is free when unused.
 """
 
 import asyncio
@@ -43,28 +43,27 @@ Topic = tuple[str, ...]
 # The ids that a transaction touched.
 Touched = dict[Topic, set[int]]
 
-# Seconds. What people ask for takes milliseconds, at a million entities too.
+# Seconds. Interactive searches take milliseconds, even with a million entities.
 LONGEST_SEARCH = 30.0
 # How long a read waits for a replica to show the latest commit, before the primary serves it.
 LONGEST_LAG = 0.1
-# How long a write to SQLite waits for the write of another process: a push of the largest set
-# takes less.
+# How long a write to SQLite waits for another process's write; pushing the largest set takes less.
 BUSY_SECONDS: Final = 60.0
 
 
 class RestartError(Exception):
-    """Raised in a transaction to have it rolled back and its function run again at once.
+    """Raised in a transaction to roll it back and rerun its function immediately.
 
-    The function has to know by then what it lacked, so that it succeeds in the end.
+    The function must remember what it was missing; otherwise it restarts forever.
     """
 
 
 class Transaction(Protocol):
     """An open transaction, committed when the function that received it returns, or rolled back.
 
-    `is_alone` if no other one writes meanwhile, so that locks do nothing. `touched` has the ids
-    that it has touched, by topic, and `evaluation` evaluates the checks that read them; None if
-    nothing is evaluated.
+    `is_alone` is true if no other transaction can write at the same time; locks then do nothing.
+    `touched` holds the touched ids by topic, and `evaluation` evaluates the checks that read them;
+    None if nothing is evaluated.
     """
 
     touched: Touched
@@ -89,7 +88,7 @@ class Transaction(Protocol):
         """Insert many rows with the database's fastest method; presorted rows insert fastest."""
 
     def update(self, table: str, columns: Sequence[str], rows: Sequence[Parameters]) -> None:
-        """Give many rows new values; the first column is their key, and stays."""
+        """Update many rows; the first column is the key and is not changed."""
 
     def delete(self, table: str, columns: Sequence[str], rows: Sequence[Parameters]) -> None:
         """Delete the rows with these values in these columns."""
@@ -97,44 +96,43 @@ class Transaction(Protocol):
     def lock(self, name: str, *, shared: bool = False) -> None:
         """Wait for the lock with this name and hold it until the end of the transaction.
 
-        A shared lock keeps out only those who want it for themselves alone.
+        A shared lock excludes only exclusive holders.
         """
 
     def lock_patiently(self, name: str) -> None:
-        """Wait for the lock with this name alone, without holding up those who share it for long.
+        """Wait for this lock exclusively without blocking its sharers for long.
 
-        It is tried for a moment at a time, and let go of between. To be taken before any other
-        lock, as whoever holds one while it pauses holds up others after all.
+        Each attempt is short, with a pause between attempts. Take it before any other lock: a lock
+        held during the pauses would block other transactions.
         """
 
     def lock_each(self, names: Mapping[str, bool]) -> None:
-        """Wait for several locks, in an order that is the same for everybody.
+        """Wait for several locks, always in the same order.
 
-        The value of a name is true where the lock is shared. These are other locks than those of
-        `lock`.
+        A name maps to true if its lock is shared. These locks are separate from those of `lock`.
         """
 
     def try_lock_each(self, names: Mapping[str, bool]) -> bool:
-        """Take several locks if nobody has to be waited for; returns false otherwise."""
+        """Take several locks if all are free; returns false otherwise."""
 
     def outwait(self, names: Mapping[str, bool]) -> None:
-        """Wait until these locks could be had, and take none of them."""
+        """Wait until these locks are free, without taking them."""
 
     def aside(self) -> AbstractContextManager["Transaction"]:
-        """A short transaction that commits at the end of the block, whatever becomes of this one.
+        """A short transaction that commits at the end of the block, even if this one rolls back.
 
-        Its rows are not locked until this one ends. SQLite has no such thing: there it is this one.
-        What it touches is touched by this one.
+        Its row locks are released at that commit. SQLite has no equivalent, so this transaction is
+        used there. Rows touched by the short transaction count as touched by this one.
         """
 
     def touch(self, topic: Topic, ids: Iterable[int]) -> None:
-        """Note rows that checks read and that were written; `evaluate_checks` has to follow."""
+        """Note written rows that checks read; call `evaluate_checks` afterwards."""
 
     def evaluate_checks(self) -> None:
-        """Evaluate the checks that read what was touched.
+        """Evaluate the checks that read touched rows.
 
-        Call it once, at the end of the function that runs in the transaction: the evaluation takes
-        its locks in an order that suits all others, after those of the function's own writes.
+        Call it once, at the end of the function that runs in the transaction: to prevent deadlocks,
+        the evaluation takes its locks after those of the function's own writes.
         """
 
     def relax(self) -> None:
@@ -148,15 +146,15 @@ EvaluateChecks = Callable[[Transaction], object]
 class ChecksPort:
     """The evaluation of checks for transactions of an open database; `checks` fills it in.
 
-    So the rooms below `checks` call it. What is derived is part of their transaction: both are
-    committed, or neither is.
+    Packages below `checks` call it through this port. Results are written in the caller's
+    transaction, so the change and its results commit together or not at all.
     """
 
     evaluation: EvaluateChecks | None = None
 
 
 class Touching:
-    """The part of a transaction that notes what it touches, and has it evaluated."""
+    """The part of a transaction that records touched rows and evaluates their checks."""
 
     def __init__(self, evaluation: EvaluateChecks | None) -> None:
         self.touched: Touched = {}
@@ -189,7 +187,7 @@ class ReadSnapshot(Protocol):
     """A snapshot: several reads that see the same state of the database."""
 
     async def columns(self, sql: str, parameters: Parameters = ()) -> list[list[Any]]:
-        """Values gathered by each `LIST_OF(expression)` of the statement, as one list for each.
+        """One list of values for each `LIST_OF(expression)` in the statement.
 
         The fastest way to read many small rows: the database aggregates them.
         """
@@ -204,10 +202,10 @@ class Reads(NamedTuple):
 
 
 class ReplicaUse(NamedTuple):
-    """Use of a read replica: the reads that it `served`, and those that the primary served instead.
+    """Use of a read replica: reads that it `served`, and reads that the primary served instead.
 
-    `reason` says why it serves none now; None while it does. `lag` measures the seconds by which it
-    is behind at most, 0 if it shows every commit; raises UnavailableError if they are not known.
+    `reason` is why the replica currently serves no reads, None if it does. `lag` measures its
+    maximum lag in seconds, 0 if it shows every commit; raises UnavailableError if unknown.
     """
 
     served: int
@@ -245,9 +243,9 @@ class Database(Protocol):
     async def search(self, sql: str, parameters: Parameters = ()) -> list[Row]:
         """Every row of a statement that may scan many; other reads are served meanwhile.
 
-        It may run on a read replica that shows every commit made until then.
+        It may run on a read replica that shows every commit made so far.
 
-        Raises UnavailableError if it exceeds the limit of searches.
+        Raises UnavailableError if it exceeds the time limit for searches.
         """
 
     def refresh(self) -> None:
@@ -267,13 +265,13 @@ class Database(Protocol):
         """The rows of one statement, from one snapshot, `size` at a time; see `search`."""
 
     def text(self, sql: str, parameters: Parameters = ()) -> AsyncIterator[bytes]:
-        """The columns of all rows, which are texts, concatenated as UTF-8, in chunks.
+        """The text columns of all rows, from one snapshot, concatenated as UTF-8, in chunks.
 
-        From one snapshot. The fastest way to produce a long response that only needs concatenation.
+        The fastest way to produce a long response that only needs concatenation.
         """
 
     def moment(self) -> AbstractAsyncContextManager[ReadSnapshot]:
-        """A snapshot to read from, until the end of the block; see `search`."""
+        """A read snapshot for the duration of the block; see `search`."""
 
     async def write(self, function: Callable[[Transaction], T]) -> T:
         """Run `function` in a transaction of its own on a writer thread and return its result."""
@@ -281,8 +279,8 @@ class Database(Protocol):
     async def apart(self, lock: str, statements: Sequence[str], *, unless: str) -> bool:
         """Run statements outside a common transaction; returns true if they were run here.
 
-        They are not run if another process holds the lock, or if `unless` finds a row by then. This
-        way a slow statement does not block writes on PostgreSQL.
+        They are skipped if another process holds the lock, or if `unless` finds a row. A slow
+        statement run this way does not block writes on PostgreSQL.
         """
 
     def reads(self) -> Reads:
@@ -295,7 +293,7 @@ class Database(Protocol):
         """Return if the database responds; raise UnavailableError otherwise."""
 
     def trouble(self) -> str | None:
-        """A sentence on the failure of the last write; None if it succeeded."""
+        """A sentence on why the last write failed; None if it succeeded."""
 
     async def close(self) -> None:
         """Finish pending writes and close every connection."""
@@ -303,7 +301,7 @@ class Database(Protocol):
 
 @asynccontextmanager
 async def limit_time(seconds: float) -> AsyncIterator[None]:
-    """Cancel the work in the block after `seconds`; raises UnavailableError then."""
+    """Cancel the block after `seconds` and raise UnavailableError."""
     try:
         async with asyncio.timeout(seconds):
             yield
@@ -314,7 +312,7 @@ async def limit_time(seconds: float) -> AsyncIterator[None]:
         ) from error
 
 
-# 0001 first made other indexes, and a migration that drops one has to apply there, too.
+# An early 0001 created other indexes; a migration that drops one must also work on its databases.
 _DROP_INDEX = r"DROP INDEX(?! IF EXISTS)"
 _SCHEMA_WORDS = {
     "sqlite": {
@@ -330,7 +328,7 @@ _SCHEMA_WORDS = {
         "SORTED_TEXT": 'TEXT COLLATE "C"',
         "INTEGER": "BIGINT",
         "BLOB": "BYTEA",
-        # A key that the database gives to rows in the order in which they come.
+        # A key that the database assigns in insertion order.
         "SERIAL_KEY": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
         "POSITION": "strpos",
         "WITHOUT ROWID": "",
@@ -338,7 +336,7 @@ _SCHEMA_WORDS = {
     },
 }
 
-# Of a statement; the lines of what holds statements itself, as a trigger, are indented.
+# Statements nested in another one, as in a trigger, are on indented lines.
 _STATEMENT_END = re.compile(r";\s*(?:\n(?=\S)|$)")
 
 
@@ -351,7 +349,7 @@ def translate_schema(sql: str, dialect: str) -> list[str]:
 
 
 def _select_dialect_lines(sql: str, dialect: str) -> str:
-    """The lines for this database: those after `-- On sqlite:` are not for PostgreSQL."""
+    """The lines for this database; PostgreSQL skips those after `-- On sqlite:`."""
     kept, mine = [], True
     for line in sql.splitlines():
         if heading := re.fullmatch(r"-- On (sqlite|postgresql|both):", line):
@@ -371,7 +369,7 @@ def translate_for_transaction(sql: str, dialect: str) -> list[str]:
     statements = translate_schema(sql.replace("INDEX CONCURRENTLY ", "INDEX "), dialect)
     if not builds_concurrently(sql):
         return statements
-    # On a new database an earlier migration may have made one of that name.
+    # On a new database an earlier migration may have created an index with the same name.
     return [each for one in statements for each in (render_drop_index(one), one)]
 
 
@@ -384,12 +382,12 @@ def render_drop_index(statement: str) -> str:
 
 _FOR_UPDATE = re.compile(r"\sFOR UPDATE( OF \w+ SKIP LOCKED)?")
 
-# Milliseconds since the epoch, by the clock of the database's machine.
+# Milliseconds since the epoch, by the clock of the database server.
 _SQLITE_TIME = "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)"
 _POSTGRESQL_TIME = "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)"
 
-# A member of a JSON object as JSON text, ordered by its bytes; NULL without one. SQLite takes no
-# name with a quote, a backslash or a control character.
+# A member of a JSON object as JSON text, in byte order; NULL if missing. SQLite doesn't accept
+# names with a quote, a backslash or a control character.
 _MEMBER = re.compile(r"JSON_MEMBER\(([\w.]+), \?\)")
 _SQLITE_MEMBER = r"""(\1 -> ('$."' || ? || '"'))"""
 _POSTGRESQL_MEMBER = r"""(CAST(CAST(\1 AS JSON) -> ? AS TEXT) COLLATE "C")"""
@@ -400,7 +398,7 @@ def translate_to_sqlite(sql: str) -> tuple[str, bool]:
     """The statement for SQLite, and true if lists among its parameters must become JSON."""
     listed = "IN LIST(?)" in sql
     sql = sql.replace("LIST_OF(", "json_group_array(")
-    # Whoever writes to SQLite is alone.
+    # SQLite has one writer at a time.
     sql = _FOR_UPDATE.sub("", sql).replace("DATABASE_TIME()", _SQLITE_TIME)
     sql = _MEMBER.sub(_SQLITE_MEMBER, sql)
     return sql.replace("IN LIST(?)", "IN (SELECT value FROM json_each(?))"), listed
@@ -429,37 +427,37 @@ def render_counter(name: str) -> str:
 
 
 async def fetch_counter(database: Database, name: str) -> int:
-    """The value of a counter; 0 without one."""
+    """The value of a counter; 0 if it doesn't exist."""
     row = await database.one(COUNTER_VALUE, (name,))
     return int(row[0]) if row else 0
 
 
 async def fetch_counter_cached(database: Database, name: str) -> int:
-    """The same as of the last refresh of finds, which costs next to nothing."""
+    """The value of a counter as of the last `refresh`; nearly free."""
     row = await database.find(_COUNTER_FOUND, name, small=True)
     return int(row[1]) if row else 0
 
 
 def select_counter(transaction: Transaction, name: str) -> int:
-    """The value of a counter within a transaction; 0 without one."""
+    """The value of a counter within a transaction; 0 if it doesn't exist."""
     row = transaction.one(COUNTER_VALUE, (name,))
     return int(row[0]) if row else 0
 
 
 def put_counter(transaction: Transaction, name: str, number: int) -> None:
-    """Set a counter, which others may not count up meanwhile."""
+    """Set a counter; no other transaction may increment it at the same time."""
     transaction.run("UPDATE counters SET value = ? WHERE name = ?", (number, name))
 
 
 def lift_counter(transaction: Transaction, name: str, number: int) -> None:
-    """Raise a counter to a number, unless it is higher already."""
+    """Raise a counter to at least this number."""
     transaction.run(
         "UPDATE counters SET value = ? WHERE name = ? AND value < ?", (number, name, number)
     )
 
 
 def take_numbers(transaction: Transaction, name: str, count: int = 1) -> range:
-    """Count up, and return `count` consecutive integers that were never used before."""
+    """Increment a counter and return `count` consecutive integers that were never used before."""
     if count == 0:
         return range(0)
     row = transaction.one(_TAKE_NUMBERS, (count, name))
@@ -468,9 +466,9 @@ def take_numbers(transaction: Transaction, name: str, count: int = 1) -> range:
 
 
 def take_numbers_aside(transaction: Transaction, name: str, count: int) -> range:
-    """The same for a transaction that may take long, while others count up, too.
+    """Like `take_numbers`, without blocking other transactions if this one is long.
 
-    The integers of a transaction that fails are never used.
+    If the transaction fails, its integers are never used.
     """
     if count == 0:
         return range(0)
@@ -485,9 +483,9 @@ _TAKE_NUMBERS = "UPDATE counters SET value = value + ? WHERE name = ? RETURNING 
 
 Call = TypeVar("Call", bound=Callable[..., Any])
 
-# Entered around each statement. One without a text is given by its operation and its table.
+# Entered around each statement: its SQL, or its operation and table.
 Around = Callable[[str, str], AbstractContextManager[None]]
-# Entered on the writer's thread around the function; yields what its statements are seen by.
+# Entered on the writer thread around the function; yields the hook for its statements.
 Running = Callable[[], AbstractContextManager[Around | None]]
 
 
@@ -496,19 +494,18 @@ class Observer(Protocol):
 
     @property
     def statement(self) -> Around | None:
-        """Entered around each statement outside a write."""
+        """The context manager for each statement outside a write."""
 
     def write(self) -> AbstractContextManager[Running]:
-        """Entered around a write, with its wait for a writer."""
+        """The context manager for a write, including its wait for a writer."""
 
 
 def observe_database(database: Database, observer: Observer) -> Database:
-    """The same database, watched by an observer."""
+    """Wrap the database so that the observer sees its writes and statements."""
     return _ObservedDatabase(database, observer)
 
 
 def _watch_call(call: Call, around: Around | None) -> Call:
-    """The same call of a database, with its statement watched."""
     if around is None:
         return call
 
@@ -520,7 +517,7 @@ def _watch_call(call: Call, around: Around | None) -> Call:
 
 
 def _watch_portions(call: Call, around: Around | None) -> Call:
-    """The same for a call whose rows come in portions: the statement ends with the last."""
+    """Watch a call that returns rows in portions: the statement ends with the last one."""
     if around is None:
         return call
 
@@ -574,7 +571,7 @@ class _ObservedTransaction:
         self._inner, self._around = inner, around
         self.relax, self.is_alone = inner.relax, inner.is_alone
         self.touch, self.touched = inner.touch, inner.touched
-        # Statements of the evaluation are not watched.
+        # The evaluation's statements are not watched.
         self.evaluate_checks = inner.evaluate_checks
         self.one, self.all = self._watched(inner.one), self._watched(inner.all)
         self.run, self.many = self._watched(inner.run), self._watched(inner.many)

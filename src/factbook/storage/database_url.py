@@ -22,17 +22,17 @@ async def open_database(
 ) -> Database:
     """Open the database at `url`: `sqlite:///relative`, `sqlite:////absolute`, `postgresql://…`.
 
-    `longest_search` is in seconds; so is `busy_seconds`, for which a write to SQLite waits while
-    another process writes, and `longest_lag`, for which a read waits for the replica at
-    `replica_url` before the primary serves it. Raises ConfigurationError for any other URL,
-    UnavailableError if the database cannot be reached.
+    Times are in seconds: `longest_search` limits a search, `busy_seconds` is how long a write to
+    SQLite waits for another process's write, and `longest_lag` how long a read waits for the
+    replica at `replica_url` before the primary serves it. Raises ConfigurationError for any other
+    URL, UnavailableError if the database cannot be reached.
     """
     check_database_url(url)
     if replica_url is not None and not all(one.startswith(_SERVERS) for one in (url, replica_url)):
         raise ConfigurationError(_NO_REPLICA)
     if url.startswith("sqlite:///"):
         return _open_sqlite(sqlite_path(url), longest_search, busy_seconds)
-    # The driver is heavy to import and of no use to a service on SQLite.
+    # The driver is slow to import, and a service on SQLite doesn't need it.
     from factbook.storage.postgresql import PostgreSQL  # noqa: PLC0415
 
     return await PostgreSQL.open(
@@ -45,7 +45,7 @@ async def open_database(
 
 
 def _open_sqlite(path: Path, longest_search: float, busy_seconds: float) -> Database:
-    # Of no use to a service on PostgreSQL, nor to those who only name the protocol.
+    # Not needed on PostgreSQL, or by code that only uses the protocol.
     from factbook.storage.sqlite import SQLite  # noqa: PLC0415
 
     try:
@@ -59,7 +59,7 @@ def _open_sqlite(path: Path, longest_search: float, busy_seconds: float) -> Data
 
 
 def is_there(url: str) -> bool:
-    """Return true if there is a database to open; opening creates a missing SQLite file."""
+    """Return false if the SQLite file is missing; opening it would create it."""
     return not url.startswith("sqlite:///") or sqlite_path(url).exists()
 
 

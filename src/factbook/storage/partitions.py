@@ -1,17 +1,16 @@
-"""Partitions by month of large tables on PostgreSQL: what is there, and how a table gets them.
+"""Monthly partitions of large tables on PostgreSQL: listing, maintaining and converting.
 
-The partitions of a table cover all time. The first begins before every time and the last, `later`,
-never ends, so a row always has a place, whatever its clock said. No partition is the default one:
-PostgreSQL would search it for each new month, and could not read partitions in their order.
+The partitions of a table cover all time. The first has no lower bound and the last, `later`, has no
+upper bound, so every row fits, even if a clock was wrong. There is no default partition: PostgreSQL
+would scan it for each new month, and could not read partitions in order.
 
-A table changes to partitions while it is read and written. What is there becomes the first
-partition as it is. A constraint says first that none of its rows is of a month that is still to
-come, and is validated while others write; thanks to it the last step looks at no row. Each step is
-one transaction, and a change that was interrupted resumes.
+A table is converted while in use. The existing table becomes the first partition. First, a
+constraint rules out rows in future months, and is validated while others write; the last step then
+needn't scan any rows. Each step is one transaction, and an interrupted conversion resumes.
 
-Whoever comes to a table in use later waits behind a statement that waits to change it. So each try
-to lock a table waits for a moment, lets others through, and is repeated. The moment is shorter than
-PostgreSQL's deadlock_timeout (1 s), too, so that no write of others is the victim.
+A statement that waits to change a table blocks all later statements on the table. So each attempt
+to lock a table waits briefly, lets others through, and is repeated. The wait is also shorter than
+PostgreSQL's deadlock_timeout (1 s), so no other write is chosen as the deadlock victim.
 """
 
 import asyncio
@@ -29,19 +28,19 @@ from factbook.clock import DAY, iso
 from factbook.errors import ConflictError, UnavailableError
 from factbook.storage.database import Database, Transaction, render_drop_index
 
-# Later times are no clock's, and Python's dates end a century after.
+# No clock shows later times, and Python's dates end a century after.
 _LAST_TIME: Final = 250_246_627_200_000
 
 
 def begin_month_after(time: int, count: int = 1) -> int:
-    """The beginning of the month that is `count` after that of a time; of that one for 0."""
+    """The beginning of the month `count` months after that of `time`; 0 means the same month."""
     moment = datetime.fromtimestamp(min(time, _LAST_TIME) / 1000, UTC)
     years, month = divmod(moment.month - 1 + count, 12)
     return int(datetime(moment.year + years, month + 1, 1, tzinfo=UTC).timestamp()) * 1000
 
 
 def list_month_starts(begin: int, end: int) -> list[int]:
-    """The beginnings of the months from `begin`, which is one, until before `end`."""
+    """The beginnings of the months from `begin`, itself one, up to but excluding `end`."""
     found = []
     while begin < end:
         found.append(begin)
@@ -58,13 +57,13 @@ log = structlog.get_logger("factbook.storage")
 
 T = TypeVar("T")
 
-# Of a connection or of a transaction (`SET LOCAL`).
+# For a connection or a transaction (`SET LOCAL`).
 LOCK_TIMEOUT: Final = "lock_timeout = '500ms'"
-# Of whoever changes tables; migrations take it, too.
+# Taken to change tables; migrations take it, too.
 LAYOUT_LOCK: Final = "migrations"
 PAUSE_SECONDS: Final = 1.0
 _MOST_SECONDS: Final = 600.0
-# Until another process, or the server for one of this process, has let go of the lock.
+# Until another process, or the server on behalf of this one, has released the lock.
 _APART_PAUSE_SECONDS: Final = 0.1
 _LOCK_NOT_AVAILABLE: Final = "55P03"
 
@@ -72,9 +71,9 @@ _LOCK_NOT_AVAILABLE: Final = "55P03"
 async def retry_locked(
     change: Callable[[], Awaitable[T]], what: str, seconds: float = _MOST_SECONDS
 ) -> T:
-    """Run a change that gives up on locks soon, again and again until it had them.
+    """Retry a change with a short lock timeout until it gets its locks.
 
-    Raises UnavailableError when that took `seconds`.
+    Raises UnavailableError after `seconds`.
     """
     end = time.monotonic() + seconds
     while True:
@@ -90,9 +89,9 @@ async def retry_locked(
 
 
 async def run_locked_apart(database: Database, what: str, statement: str, *, done: str) -> None:
-    """Run a statement outside a transaction unless `done` finds a row by then.
+    """Run a statement outside a transaction unless `done` finds a row.
 
-    While another process migrates the database or does the same, it waits.
+    Waits while another process migrates the database or runs such a statement.
     """
 
     async def ran() -> bool:
@@ -104,7 +103,7 @@ async def run_locked_apart(database: Database, what: str, statement: str, *, don
 
 
 def is_lock_error(error: UnavailableError) -> bool:
-    """Return true if others held the locks."""
+    """Return true if the cause is a lock held by another transaction."""
     return getattr(error.__cause__, "sqlstate", None) == _LOCK_NOT_AVAILABLE
 
 
@@ -114,16 +113,16 @@ _TABLE_IN_USE: Final = (
 )
 
 
-# Months that are there ahead of the present one.
+# Months created ahead of the current one.
 _AHEAD: Final = 3
-# A clock further ahead than that makes no months: its rows are in `later`.
+# A clock further ahead creates no months: its rows go to `later`.
 _MOST_MONTHS_AHEAD: Final = 24
-# An abandoned check is gone so long before it would refuse a row.
+# An abandoned constraint is dropped this long before it would reject a row.
 SPARE: Final = 7 * DAY
 
 
 class MonthlyTable(NamedTuple):
-    """A table that can be partitioned by the month of a column, and what both are called."""
+    """The names of a table and of the column whose month partitions it."""
 
     name: str
     column: str
@@ -135,7 +134,7 @@ class MonthlyTable(NamedTuple):
 
 
 class Partition(NamedTuple):
-    """A partition with times from `start` to before `end`; None is without a bound."""
+    """A partition with times from `start` up to but excluding `end`; None means unbounded."""
 
     name: str
     start: int | None
@@ -143,7 +142,7 @@ class Partition(NamedTuple):
 
 
 class Bound(NamedTuple):
-    """The end of the times of a table that is being partitioned, and true if no row is later."""
+    """The upper bound of a table being partitioned, and true if no row exceeds it."""
 
     end: int
     is_validated: bool
@@ -153,14 +152,14 @@ Gone = Callable[[Partition], Awaitable[bool]]
 
 
 async def list_partitions(database: Database, table: MonthlyTable) -> list[Partition]:
-    """The partitions in their order; none if the table has no partitions."""
+    """The partitions in order of time; empty if the table is not partitioned."""
     if database.dialect == "sqlite":
         return []
     return _parse_partitions(await database.all(_PARTITIONS, (table.name,)))
 
 
 async def fetch_bound(database: Database, table: MonthlyTable) -> Bound | None:
-    """The bound of an unfinished change to partitions; None if there is none."""
+    """The bound of an unfinished conversion to partitions; None if there is none."""
     row = await database.one(_CHECK, (table.name, table.check))
     return None if row is None else _parse_bound(*row)
 
@@ -177,9 +176,9 @@ def _parse_bound(text: str, is_validated: bool) -> Bound:
 
 
 async def extend_partitions(database: Database, table: MonthlyTable, now: int) -> None:
-    """Create the coming months of a table that has partitions.
+    """Create the coming months of a partitioned table.
 
-    Of one that has none, an abandoned change is undone before its bound could refuse a row.
+    For any other table, undo an abandoned conversion before its bound could reject a row.
     """
     if database.dialect == "sqlite":
         return
@@ -195,9 +194,9 @@ async def extend_partitions(database: Database, table: MonthlyTable, now: int) -
 async def replace_gone_partitions(
     database: Database, table: MonthlyTable, before: int, is_gone: Gone, check: "Check"
 ) -> None:
-    """Drop the partitions before a time of which nothing is kept, and cover their times by one.
+    """Replace partitions before a time that hold nothing to keep by a single empty one.
 
-    `check` looks again while nobody writes; an empty partition on its own stays.
+    `check` is repeated under the lock; an empty partition with no neighbor to merge stays.
     """
     found = [one for one in await list_partitions(database, table) if one.end and one.end <= before]
     marked = [(await is_gone(one), one) for one in found]
@@ -213,7 +212,7 @@ Check = Callable[[Transaction, Partition], bool]
 
 
 def create_partitions(transaction: Transaction, table: MonthlyTable, begin: int, end: int) -> None:
-    """Create the months from `begin` to `end`, and what is later."""
+    """Create the months from `begin` to `end`, and the `later` partition."""
     for each in list_month_starts(begin, end):
         name = f"{table.name}_{name_month(each)}"
         _create_partition(transaction, table, Partition(name, each, begin_month_after(each)))
@@ -221,14 +220,14 @@ def create_partitions(transaction: Transaction, table: MonthlyTable, begin: int,
 
 
 def end_coming_months(now: int) -> int:
-    """The time up to which months are there."""
+    """The time up to which months should exist."""
     return begin_month_after(now, _AHEAD + 1)
 
 
 async def list_index_statements(database: Database, statement: str) -> list[str]:
-    """The statements that create an index concurrently, on each partition of a table that has them.
+    """The statements that create an index concurrently, one for each partition if there are any.
 
-    PostgreSQL creates none concurrently on all of them at once.
+    PostgreSQL cannot create an index concurrently on a partitioned table as a whole.
     """
     found = re.match(r"(CREATE (?:UNIQUE )?INDEX )CONCURRENTLY (\w+)\s+ON (\w+)", statement)
     assert found, statement
@@ -249,14 +248,14 @@ async def list_index_statements(database: Database, statement: str) -> list[str]
 
 
 def drop_bound_check(transaction: Transaction, table: MonthlyTable) -> None:
-    """Drop the constraint of a change to partitions."""
+    """Drop the constraint of a conversion to partitions."""
     transaction.run(f"ALTER TABLE {table.name} DROP CONSTRAINT IF EXISTS {table.check}")
 
 
 async def _attempt_change(
     database: Database, table: MonthlyTable, work: Callable[[Transaction], None]
 ) -> None:
-    """Do work in a transaction that gives up on locks soon; the next round tries again."""
+    """Work in a transaction with a short lock timeout; the next round tries again."""
 
     def change(transaction: Transaction) -> None:
         transaction.run(f"SET LOCAL {LOCK_TIMEOUT}")
@@ -272,7 +271,6 @@ async def _attempt_change(
 
 
 def _find_missing_months(found: Sequence[Partition], now: int) -> int | None:
-    """The beginning of the first month that is to be created."""
     begin, end = found[-1].start, end_coming_months(now)
     if begin is None or not begin < end <= begin_month_after(begin, _MOST_MONTHS_AHEAD):
         return None
@@ -288,7 +286,7 @@ def _extend_months(transaction: Transaction, table: MonthlyTable, now: int) -> N
     transaction.run(f"ALTER TABLE {table.name} DETACH PARTITION {later}")
     transaction.run(f"ALTER TABLE {later} RENAME TO {aside}")
     create_partitions(transaction, table, begin, end_coming_months(now))
-    # Hardly ever any: their clock was months ahead.
+    # Rarely any: their clock was months ahead.
     transaction.run(_MOVE.format(table.name, aside))
     transaction.run(f"DROP TABLE {aside}")
 
@@ -311,7 +309,7 @@ def _create_partition(transaction: Transaction, table: MonthlyTable, one: Partit
     transaction.run(
         f"CREATE TABLE {one.name} PARTITION OF {table.name} FOR VALUES FROM ({begin}) TO ({end})"
     )
-    # Triggers of a table see no statement that names a partition.
+    # Triggers of a table do not fire for statements that name a partition.
     for (text,) in transaction.all(TRIGGERS, (table.name,)):
         transaction.run(re.sub(rf" ON (\w+\.)?{table.name} ", f" ON {one.name} ", text, count=1))
 
@@ -347,14 +345,14 @@ _MOVE: Final = "INSERT INTO {} SELECT * FROM {}"
 _ANY: Final = "SELECT 1 FROM {} LIMIT 1"
 
 
-# From the start of a change to the first month: until then no clock that is right meets the bound.
+# From the start of a conversion to the first month: no correct clock reaches the bound before.
 _RESERVE: Final = 31 * DAY
-# Beyond that, rows of a clock that was ahead would leave the months without any.
+# Beyond that, rows written by a clock that was ahead would leave the months empty.
 _MOST_AHEAD: Final = 400 * DAY
 
 
 class PartitionStep(NamedTuple):
-    """A step of the change of a table."""
+    """A step of the conversion of a table."""
 
     table: str
     what: str
@@ -368,10 +366,10 @@ Show = Callable[[PartitionStep], None]
 
 
 async def partition_table(database: Database, table: MonthlyTable, now: int, show: Show) -> int:
-    """Do the steps that are left, telling each before it begins; returns their number.
+    """Run the remaining steps, showing each before it begins; returns their number.
 
-    Raises ConflictError where the table has rows far ahead of now, UnavailableError where it stays
-    in use.
+    Raises ConflictError if the table has rows far in the future, UnavailableError if it stays
+    locked.
     """
     count = 0
     while steps := await plan_partitioning(database, table, now):
@@ -384,7 +382,7 @@ async def partition_table(database: Database, table: MonthlyTable, now: int, sho
 async def plan_partitioning(
     database: Database, table: MonthlyTable, now: int
 ) -> list[PartitionStep]:
-    """The steps that are left to do; raises ConflictError where Citus distributes the table."""
+    """The remaining steps; raises ConflictError if Citus distributes the table."""
     if await database.one(_IS_PLAIN, (table.name,)) is None:
         return []
     if await database.one(_HAS_CITUS) and await database.one(_IS_DISTRIBUTED, (table.name,)):
@@ -408,7 +406,7 @@ async def plan_partitioning(
         ),
     ]
     found = await fetch_bound(database, table)
-    # One that the present has nearly met since is replaced.
+    # A bound that is about to be reached is replaced.
     if found is None or found.end < now + SPARE:
         return steps
     return steps[2:] if found.is_validated else steps[1:]
@@ -421,7 +419,7 @@ async def _change_table(
         transaction.run(f"SET LOCAL {LOCK_TIMEOUT}")
         transaction.lock(LAYOUT_LOCK)
         transaction.run(f"LOCK TABLE {table.name} IN ACCESS EXCLUSIVE MODE")
-        # Another process may have been quicker.
+        # Another process may have finished first.
         if transaction.one(_IS_PLAIN, (table.name,)):
             work(transaction)
 
@@ -494,7 +492,7 @@ FROM pg_index i JOIN pg_class n ON n.oid = i.indexrelid
 WHERE i.indrelid = to_regclass(?) AND NOT i.indisprimary
 """
 
-# To others than the owner, who has every right on the new table as well.
+# For roles other than the owner, who has every right on the new table anyway.
 _GRANTS: Final = """
 SELECT format('GRANT %s ON %I TO %s', a.privilege_type, c.relname,
     CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END)

@@ -1,6 +1,6 @@
 """Replacement of texts that name a person in the columns of a table, in portions.
 
-Portions are found by reads, so that a write only holds the rows that it changes.
+Reads find the portions, so each write locks only the rows it changes.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -10,17 +10,17 @@ from typing import Any, Final, NamedTuple
 
 from factbook.storage.database import Database, Transaction, Write, take_numbers
 
-# Rows that are looked at together, and changed together if all of them name the person.
+# Rows read at a time, and changed at a time if all of them name the person.
 _ROWS_AT_ONCE: Final = 1_000
 
 Values = Mapping[str, Any]
 
 
 class PersonalColumns(NamedTuple):
-    """Columns of a table that can name people, and what its rows are called.
+    """Columns of a table that can name people, and a word for its rows.
 
-    `own` is the column that says whose row it is: a row of the person is deleted apart. `counter`
-    counts changes of rows, after which processes read them again.
+    `own` is the column with the person a row belongs to: such rows are deleted separately.
+    `counter` counts changes; processes reread the rows when it changes.
     """
 
     title: str
@@ -48,9 +48,9 @@ async def replace_personal_texts(
     rewrite: Rewrite,
     write: Write | None,
 ) -> int:
-    """Rewrite the rows that hold one of these texts, in lower case; returns their number.
+    """Rewrite the rows that contain one of these lowercase texts; returns their number.
 
-    Without `write` they are only counted.
+    Without `write`, only count them.
     """
     key = ", ".join(where.key)
     columns = [*where.columns, *([where.own] if where.own else [])]
@@ -84,7 +84,7 @@ async def replace_personal_texts(
 async def _find_portion_end(
     database: Database, table: str, key: str, since: str, after: tuple[Any, ...]
 ) -> tuple[Any, ...]:
-    """The key of the last row of the next portion; empty if fewer rows are left."""
+    """The key of the last row of the next portion; empty if fewer rows remain."""
     sql = (
         f"SELECT {key} FROM {table} WHERE {since} ORDER BY {key} LIMIT 1 OFFSET {_ROWS_AT_ONCE - 1}"
     )
@@ -95,7 +95,7 @@ async def _find_portion_end(
 def _store_changes(
     transaction: Transaction, *, where: PersonalColumns, changes: list[_Change]
 ) -> None:
-    """Write rows that are as they were read; the others are found by the next look."""
+    """Write rows that have not changed since they were read; the next pass finds the others."""
     for names, several in groupby(
         sorted(changes, key=_list_changed_columns), key=_list_changed_columns
     ):

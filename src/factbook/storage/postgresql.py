@@ -1,8 +1,8 @@
 """PostgreSQL: reads from a pool on the event loop, writes in transactions on threads.
 
 Point reads that wait at the same moment share one query. A read never joins a query that has
-already started, so it sees every commit made before it was requested. Writes that meet others are
-repeated.
+already started, so it sees every commit made before it was requested. Writes that conflict are
+retried.
 """
 
 import asyncio
@@ -117,15 +117,15 @@ class Finder:
 
 
 _LOCK_SPACE: Final = 0x0FAC
-_PIECE: Final = 10_000  # rows that are made at once
-# Until a lock that is tried patiently is given up.
+_PIECE: Final = 10_000  # rows per fetch
+# How long `lock_patiently` tries.
 _PATIENCE_SECONDS: Final = 120.0
 
 Spare = Callable[[], AbstractContextManager[psycopg.Connection[Row]]]
 
 
 class PostgreSQLTransaction(Touching):
-    """The one transaction of a connection for writes; `spare` lends another connection."""
+    """The current transaction of a write connection; `spare` lends another connection."""
 
     is_alone = False
 
@@ -145,7 +145,7 @@ class PostgreSQLTransaction(Touching):
     def all(self, sql: str, parameters: Parameters = ()) -> list[Row]:
         cursor = self._connection.execute(translate_to_postgresql(sql), parameters)
         rows: list[Row] = []
-        # Other threads run between two calls of the driver, not while it makes rows.
+        # Other threads can run between two driver calls, but not while the driver builds rows.
         while piece := cursor.fetchmany(_PIECE):
             rows += piece
         return rows
@@ -195,7 +195,7 @@ class PostgreSQLTransaction(Touching):
         )
 
     def lock_patiently(self, name: str) -> None:
-        # One after the other: together, those who try would keep others waiting all the time.
+        # One at a time: several concurrent attempts would block other transactions continuously.
         self.lock(f"{name} alone")
         end = time.monotonic() + _PATIENCE_SECONDS
         while True:
@@ -219,7 +219,7 @@ class PostgreSQLTransaction(Touching):
         return all(taken for (taken,) in rows)
 
     def outwait(self, names: Mapping[str, bool]) -> None:
-        # Going back to a savepoint gives back the locks that were taken since.
+        # Rolling back to a savepoint releases the locks taken since.
         with self._connection.transaction(force_rollback=True):
             self.lock_each(names)
 
@@ -227,7 +227,7 @@ class PostgreSQLTransaction(Touching):
     def aside(self) -> Iterator[Transaction]:
         with self._spare() as connection, connection.transaction():
             aside = PostgreSQLTransaction(connection, self._spare)
-            # Its own commit takes no locks that this transaction, on the same thread, may hold.
+            # Committing it takes no lock that this transaction, on the same thread, may hold.
             aside.touched = self.touched
             yield aside
 
@@ -236,9 +236,9 @@ class PostgreSQLTransaction(Touching):
 
 
 def _render_array(values: Iterable[object]) -> str:
-    """The place of an array of values, some of which may be missing."""
+    """The placeholder for an array of values, some of which may be missing."""
     known = next((value for value in values if value is not None), 0)
-    # As text bytes would be twice as long, and escaped.
+    # Bytes sent as text would be escaped and twice as long.
     return {int: "%s::bigint[]", bytes: "%b::bytea[]"}.get(type(known), "%s::text[]")
 
 
@@ -250,7 +250,7 @@ def compute_lock_key(name: str) -> tuple[int, int]:
 def _compute_lock_keys(names: Mapping[str, bool]) -> tuple[list[int], list[bool]]:
     """Keys in ascending order, and whether each is shared.
 
-    Keys of 64 bits are another space than those of two numbers, and practically never collide.
+    64-bit keys are separate from keys of two numbers, and practically never collide.
     """
     keys: dict[int, bool] = {}
     for name, shared in names.items():
@@ -261,7 +261,7 @@ def _compute_lock_keys(names: Mapping[str, bool]) -> tuple[list[int], list[bool]
     return [key for key, _ in found], [shared for _, shared in found]
 
 
-# Rows come, and functions are called, in the order of the arrays.
+# Rows are produced, and functions called, in the order of the arrays.
 _LOCK_EACH: Final = """
 SELECT CASE WHEN shared THEN pg_advisory_xact_lock_shared(key)::text
     ELSE pg_advisory_xact_lock(key)::text END
@@ -280,12 +280,12 @@ log = structlog.get_logger("factbook.storage")
 T = TypeVar("T")
 
 _LEAST_WAIT: Final = 0.5
-# Seconds, at most, until a write that stood in another's way is run again, and again.
+# Maximum seconds before each retry of a write that conflicted with another.
 _PAUSES: Final = (0.1, 0.3, 1.0)
 
 
 class PostgreSQLWriter:
-    """Writer threads, each with a connection of its own while it writes."""
+    """Writer threads, each using its own connection during a write."""
 
     def __init__(self, pools: Pools, longest_commit: float, checks: ChecksPort) -> None:
         self._pools = pools
@@ -309,14 +309,14 @@ class PostgreSQLWriter:
                 with suppress(*AGAIN):
                     return self._restarted(function, asked_at, commit)
                 log.info("write.again")
-                # Those that stood in each other's way are not to meet again.
+                # A random pause keeps the same writes from conflicting again.
                 time.sleep(random.uniform(0, pause))  # noqa: S311 - nothing secret
             return self._restarted(function, asked_at, commit)
 
     def _restarted(
         self, function: Callable[[Transaction], T], asked_at: float, commit: PendingCommit
     ) -> T:
-        """Run the function as often as it asks for that."""
+        """Run the function, again after each RestartError."""
         while True:
             with suppress(RestartError):
                 return self._transact(function, asked_at, commit)
@@ -325,7 +325,7 @@ class PostgreSQLWriter:
     def _transact(
         self, function: Callable[[Transaction], T], asked_at: float, commit: PendingCommit
     ) -> T:
-        # Those that have waited for others while no connection was to be had wait little more.
+        # A write that already waited for a thread waits less for a connection.
         wait = max(_LEAST_WAIT, asked_at + WAIT_SECONDS - time.monotonic())
         with self._pools.writing(wait) as connection:
             try:
@@ -337,7 +337,7 @@ class PostgreSQLWriter:
                     transaction.verify_evaluated()
                     commit.begin(connection)
             except errors.ReadOnlySqlTransaction:
-                # New connections find the primary, where the address names several hosts.
+                # If the URL names several hosts, new connections find the primary.
                 self._pools.writes.drain()
                 self._pools.spare.drain()
                 raise
@@ -359,11 +359,11 @@ class PostgreSQLWriter:
             try:
                 if connection.execute(unless.encode()).fetchone() is not None:
                     return False
-                # What makes an index waits for every transaction that is older.
+                # Creating an index concurrently waits for all older transactions.
                 for statement in ("SET lock_timeout = 0", *statements):
                     connection.execute(statement.encode())
             finally:
-                connection.close()  # which lets go of the lock, and of what was set
+                connection.close()  # which releases the lock and resets the settings
         return True
 
     async def close(self) -> None:
@@ -375,7 +375,7 @@ class PostgreSQLWriter:
 Begin = Callable[[ReadConnection], AbstractAsyncContextManager[T]]
 _Snapshot = tuple[ReadConnection, list[Row]]
 
-# A server that keeps its connections and says nothing is as good as gone.
+# A server that keeps connections open but doesn't answer is treated as down.
 _SILENT_SECONDS: Final = 60.0
 _SILENT: Final = "The database is silent. Try again."
 
@@ -396,7 +396,7 @@ class PostgreSQL:
             self._replica = Replica(*pools.replica, self._primary, longest_lag)
         self._longest_search = longest_search
         self._writer = PostgreSQLWriter(pools, longest_commit, self.remembered.of(ChecksPort))
-        # However slowly clients take long answers, a connection is left for short ones.
+        # Even if clients receive long responses slowly, one connection is left for short reads.
         self._long_reads = asyncio.Semaphore(pools.reads.max_size - 1)
         self._finders: dict[str, Finder] = {}
 
@@ -427,7 +427,7 @@ class PostgreSQL:
         return await self._read(translate_to_postgresql(sql), parameters)
 
     async def search(self, sql: str, parameters: Parameters = ()) -> list[Row]:
-        # The driver tells the server to stop when what waits for the answer is cancelled.
+        # If the waiting task is cancelled, the driver cancels the statement on the server.
         async with limit_time(self._longest_search):
             with suppress(ReplicaReadError):
                 async with self._current_replica() as connection:
@@ -446,12 +446,12 @@ class PostgreSQL:
             except psycopg.Error as error:
                 if not is_connection_lost(error):
                     raise
-            # After a restart of the server every connection in the pool is dead.
+            # After a server restart, every connection in the pool is dead.
             await self._pools.look()
             return await self._fetch(text, parameters, SOON_SECONDS)
 
     async def _fetch(self, text: str, parameters: Parameters, wait: float | None) -> list[Row]:
-        # Nothing is begun on it, and the context of a pool's connection would commit each read.
+        # No transaction is open here, and `pool.connection()` would commit after each read.
         connection = await self._reads.getconn(wait)
         try:
             return await _fetch_rows(connection, text, parameters)
@@ -470,7 +470,7 @@ class PostgreSQL:
         return Reads(taken, found["requests_waiting"], self._reads.max_size)
 
     async def find(self, sql: str, key: str, *, small: bool = False) -> Row | None:
-        if "\0" in key:  # which no text of PostgreSQL holds
+        if "\0" in key:  # PostgreSQL's text cannot contain NUL
             return None
         finder = self._finders.get(sql)
         if finder is None:
@@ -489,7 +489,7 @@ class PostgreSQL:
                 while len(rows) == size:
                     yield rows
                     rows = await _await_answer(cursor.fetchmany(size))
-        # Whoever takes the last ones slowly holds nothing, and nothing can go wrong any more.
+        # The connection is already released, so a slow consumer of the last rows blocks nothing.
         if rows:
             yield rows
 
@@ -504,9 +504,9 @@ class PostgreSQL:
                 yield _PostgreSQLSnapshot(partial(self._long_read, stack))
 
     async def _long_read(self, stack: AsyncExitStack, begin: Begin[T]) -> T:
-        """Begin a read that lasts as long as the stack, on the replica if that is current.
+        """Begin a read that lasts as long as the stack, on the replica if it is current.
 
-        What the replica ends before it has begun is begun again on the primary.
+        If the replica cancels the read while it begins, begin it again on the primary.
         """
         with suppress(ReplicaReadError):
             async with AsyncExitStack() as attempt:
@@ -558,7 +558,7 @@ class PostgreSQL:
     async def close(self) -> None:
         written = asyncio.ensure_future(self._writer.close())
         await asyncio.wait({written}, timeout=shutdown.RELEASE_SECONDS)
-        if not written.done():  # those that wait for a connection while the server is away
+        if not written.done():  # some are waiting for a connection while the server is down
             await self._pools.refuse_writes()
         await written
         if self._replica is not None:
@@ -594,7 +594,7 @@ async def _open_cursor(
 async def _open_snapshot(
     connection: ReadConnection, text: str, parameters: Parameters
 ) -> AsyncIterator[tuple[ReadConnection, list[Row]]]:
-    """A connection that shows one moment, and the rows of its first statement."""
+    """A connection with a snapshot, and the rows of its first statement."""
     await _await_answer(connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"))
     try:
         yield connection, await _fetch_rows(connection, text, parameters)

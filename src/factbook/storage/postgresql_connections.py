@@ -1,6 +1,6 @@
-"""Connections to PostgreSQL: errors, commits that are confirmed, options, and pools.
+"""Connections to PostgreSQL: errors, confirmation of commits, options, and pools.
 
-The codes of errors are those of "PostgreSQL Error Codes", appendix A of its documentation.
+Error codes are listed in "PostgreSQL Error Codes", appendix A of its documentation.
 """
 
 import asyncio
@@ -22,10 +22,9 @@ from factbook.errors import ConfigurationError, InputError, UnavailableError
 from factbook.storage.database import Row
 from factbook.telemetry.logs import redact_text
 
-# Nothing was done, and the same may succeed a moment later: two transactions stood in each
-# other's way, and PostgreSQL ended this one so that the other could go on; or both were about to
-# insert the same row, and this one will see that of the other; or another server has become the
-# primary.
+# Nothing was written, and a retry may succeed: PostgreSQL ended this transaction because of a
+# conflict with another one; or both were about to insert the same row, and the retry will see the
+# other's row; or another server has become the primary.
 AGAIN: Final = (
     errors.DeadlockDetected,
     errors.SerializationFailure,
@@ -33,13 +32,13 @@ AGAIN: Final = (
     errors.ReadOnlySqlTransaction,
 )
 
-# The database, its machine or its operator does not let us. Operational are, among others, a lost
-# connection, a wait for one, too many connections, a shutdown, a full disk, lack of memory, and a
-# lock that was held for too long.
+# The database, its server or its operator refuses. OperationalError includes lost connections,
+# timeouts waiting for one, too many connections, a shutdown, a full disk, lack of memory, and lock
+# timeouts.
 REFUSED: Final = (
     psycopg.OperationalError,
     psycopg.InterfaceError,
-    errors.ReadOnlySqlTransaction,  # a primary that has become a replica
+    errors.ReadOnlySqlTransaction,  # the primary has become a replica
     errors.IdleInTransactionSessionTimeout,
     errors.TransactionTimeout,
     errors.InsufficientPrivilege,
@@ -54,7 +53,7 @@ _CONTENDED = "Too many others write the same at this moment; nothing was written
 
 
 def is_connection_lost(error: psycopg.Error) -> bool:
-    """Return true if the connection is lost, as after a restart, so that another may work."""
+    """Return true if the connection is lost, for example by a restart; another one may work."""
     if isinstance(error, PoolTimeout):
         return False
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
@@ -64,7 +63,7 @@ def is_connection_lost(error: psycopg.Error) -> bool:
 
 
 def make_unavailable_error(cause: psycopg.Error) -> UnavailableError:
-    """The error for clients; the log has the cause."""
+    """The error for clients; the cause is only logged."""
     match cause:
         case errors.ReadOnlySqlTransaction():
             return UnavailableError(_READ_ONLY)
@@ -86,11 +85,11 @@ def make_data_error(error: psycopg.DataError) -> Exception:
 
 T = TypeVar("T")
 
-# A commit takes milliseconds, unless a replica does not confirm it.
+# Seconds. A commit takes milliseconds unless a replica doesn't confirm it.
 LONGEST_COMMIT: Final = 30.0
 _LOOK_SECONDS: Final = 1.0
 _CANCEL_SECONDS: Final = 2.0
-# Where PostgreSQL waits for replicas; what it says there depends on its language.
+# The function in which PostgreSQL waits for replicas; its messages depend on the server's language.
 _WAIT: Final = "SyncRepWaitForLSN"
 
 _UNCONFIRMED: Final = (
@@ -108,7 +107,7 @@ class PostgreSQLConnection(psycopg.Connection[Row]):
     unconfirmed = False
 
     def watch(self) -> None:
-        """Listen for PostgreSQL's notices about commits."""
+        """Listen for commit notices from PostgreSQL."""
         self.add_notice_handler(self._note)
 
     def verify_confirmed(self) -> None:
@@ -133,11 +132,11 @@ class PendingCommit:
         self._connection: PostgreSQLConnection | None = None
 
     def start(self) -> None:
-        """Mark the write as running on a thread of its own."""
+        """Mark the write as running on a writer thread."""
         self.has_writer = True
 
     def begin(self, connection: PostgreSQLConnection) -> None:
-        """Mark the work of the transaction as done, so that its commit begins."""
+        """Mark the start of the commit."""
         self._began_at, self._connection = time.monotonic(), connection
 
     def end(self) -> None:
@@ -158,7 +157,7 @@ class PendingCommit:
 
 
 class Commits:
-    """The writes of a process, each awaited for a limited time only."""
+    """The writes of a process, with a time limit on each commit."""
 
     def __init__(self, longest: float) -> None:
         """Limit the wait for a commit to `longest` seconds."""
@@ -174,11 +173,11 @@ class Commits:
     async def wait(self, work: Awaitable[T], commit: PendingCommit) -> T:
         """Await the result of a write, which continues even if the caller is cancelled.
 
-        Raises UnavailableError if a commit takes too long, this one or another: no replica would
-        confirm this one either.
+        Raises UnavailableError if this commit takes too long, or another one does: replicas would
+        not confirm this one either.
         """
         future = asyncio.ensure_future(work)
-        # Nobody may be left to hear of it.
+        # Retrieve the exception: the caller may be gone.
         future.add_done_callback(lambda done: done.cancelled() or done.exception())
         while not future.done():
             await asyncio.wait({future}, timeout=min(_LOOK_SECONDS, self._longest))
@@ -189,7 +188,7 @@ class Commits:
         return future.result()
 
     async def end(self, threads: ThreadPoolExecutor) -> None:
-        """Return when every write is over; one that no replica confirms is on this server only."""
+        """Return when every write is over; a commit without confirmation is on this server only."""
         ended = asyncio.create_task(asyncio.to_thread(threads.shutdown))
         while not ended.done():
             await asyncio.wait({ended}, timeout=min(_LOOK_SECONDS, self._longest))
@@ -203,23 +202,23 @@ class Commits:
 log = structlog.get_logger("factbook.storage")
 
 WRITERS: Final = 4
-# Seconds for which a request waits for a connection.
+# Seconds a request waits for a connection.
 WAIT_SECONDS: Final = 10.0
-# Seconds within which a server that is there answers.
+# Seconds within which a reachable server answers.
 SOON_SECONDS: Final = 2.0
-# After that a write asks its pool anew.
+# Seconds after which a write asks its pool again.
 _ASK_SECONDS: Final = 1.0
-# After that a pool tries again when somebody asks, and not ever more rarely by itself.
+# Seconds after which a pool stops its own ever slower retries, and reconnects on demand.
 _RETRY_SECONDS: Final = 4.0
 
-# Every pool.
+# Options of every pool.
 _OPENED_LATER: Final[dict[str, Any]] = {
     "open": False,
     "timeout": WAIT_SECONDS,
     "reconnect_timeout": _RETRY_SECONDS,
 }
 
-# What an address may say otherwise. Half a minute after a machine is lost its connections are.
+# Defaults that the URL may override. A lost server's connections fail within half a minute.
 _CONNECTING: Final = {
     "application_name": "factbook",
     "connect_timeout": "5",
@@ -228,30 +227,30 @@ _CONNECTING: Final = {
     "keepalives_count": "4",
     "tcp_user_timeout": "30000",
 }
-# Of a cluster the one that takes writes: another may show what was true a while ago.
+# In a cluster, connect to the server that accepts writes: others may lag behind.
 _OF_SEVERAL: Final = {"target_session_attrs": "read-write"}
 
-# Of several replicas one that is still a standby.
+# Of several replicas, connect to one that is still a standby.
 _OF_REPLICAS: Final = {"target_session_attrs": "standby"}
 
-# The server is to notice soon, too, that the machine at the other end is lost: it may hold locks.
+# The server, too, must soon detect a lost client: the client may hold locks.
 _NOTICING: Final = {
     "tcp_keepalives_idle": "10",
     "tcp_keepalives_interval": "5",
     "tcp_keepalives_count": "4",
 }
-# How long anything waits for locks of others, so that nobody hangs for what a person left open.
-# A search by several processes costs up to three times the CPU: each reads the texts for itself.
+# A limited wait for locks, so a transaction that someone left open in psql doesn't hang requests.
+# A parallel search costs up to three times the CPU: each worker reads the texts for itself.
 _READING: Final = _NOTICING | {"lock_timeout": "10s", "max_parallel_workers_per_gather": "0"}
-# A process that stands still between two statements of a transaction lets go of its locks.
+# A process that hangs between two statements of a transaction loses its locks.
 _WRITING: Final = _NOTICING | {
     "lock_timeout": "120s",
     "idle_in_transaction_session_timeout": "60s",
-    # In a cluster each write of a table that every machine has would lock all of it. Our locks keep
-    # apart what depends on each other, until every machine has committed.
+    # In a Citus cluster, each write to a reference table would lock the whole table. Our own locks
+    # already separate dependent writes until every node has committed.
     "citus.all_modifications_commutative": "on",
 }
-# What is written aside matters only if a write follows it, whose commit makes both durable.
+# A write made `aside` matters only if another write follows, whose commit makes both durable.
 _ASIDE: Final = _WRITING | {"synchronous_commit": "off"}
 
 
@@ -273,7 +272,7 @@ class _Connection(PostgreSQLConnection):
             raise
         failure.error = None
         connection.watch()
-        # After a lock each statement has to see what was committed before it was had.
+        # Statements after a lock must see all commits made before the lock was acquired.
         connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
         return connection
 
@@ -294,7 +293,7 @@ class ReadConnection(psycopg.AsyncConnection[Row]):
 
 
 def _report_connection(look: "asyncio.Task[None]") -> None:
-    """Log an unexpected error of a connection check, which its waiters do not see."""
+    """Log an unexpected error of a connection check, which waiters do not receive."""
     error = None if look.cancelled() else look.exception()
     if error is not None:
         log.error("task.failed", exc_info=error)
@@ -305,12 +304,12 @@ def make_connection_options(
     limits: dict[str, str] = _WRITING,
     of_several: dict[str, str] = _OF_SEVERAL,
 ) -> dict[str, Any]:
-    """Options of a connection beside those that its address has."""
+    """Connection options in addition to those in the URL."""
     wanted = dict(_CONNECTING)
     if "," in str(given.get("host", "")) + str(given.get("hostaddr", "")):
         wanted |= of_several
     found = {name: value for name, value in wanted.items() if name not in given}
-    # Those of the address come last, and win.
+    # The URL's own options come last and win.
     own = " ".join(f"-c {name}={value}" for name, value in limits.items())
     return found | {"options": f"{own} {given.get('options', '')}".strip()}
 
@@ -319,7 +318,7 @@ def _parse_setting(setting: str, url: str) -> dict[str, Any]:
     try:
         return conninfo_to_dict(url)
     except psycopg.ProgrammingError as error:
-        # What is quoted may be a part of the password.
+        # The quoted part may be a piece of the password.
         reason = redact_text(str(error).partition('"')[0].strip(" :\n"))
         advice = "special characters of its parts are written as %XX"
         raise ConfigurationError(f"{setting} cannot be read: {reason}; {advice}.") from None
@@ -344,8 +343,8 @@ class Pools:
     def __init__(self, url: str, connections: int, replica_url: str | None = None) -> None:
         """Reserve four of `connections` for writes and the others, at least two, for reads.
 
-        As many as for reads may be open to a replica. Raises ConfigurationError for a URL that
-        libpq cannot parse.
+        The replica may have as many connections as there are for reads. Raises ConfigurationError
+        for a URL that libpq cannot parse.
         """
         self._failure = LastFailure()
         self._looking: asyncio.Task[None] | None = None
@@ -353,7 +352,7 @@ class Pools:
         most = max(2, connections - WRITERS)
         reading = self._options(given, _READING)
         self.reads = _make_async_pool(url, 2, most, reading)
-        # It is opened, looked after and closed by those who know if it can be used.
+        # `Replica` opens, monitors and closes this pool.
         self.replica: tuple[AsyncConnectionPool[ReadConnection], LastFailure] | None = None
         if replica_url is not None:
             of_replica = _parse_setting("replica_url", replica_url)
@@ -361,8 +360,8 @@ class Pools:
             options["failure"] = failure = LastFailure()
             self.replica = _make_async_pool(replica_url, 1, most, options), failure
         self.writes = self._synchronous(url, 1, WRITERS, self._options(given, _WRITING))
-        # One more for short transactions amid those of writers, opened when it is needed: a writer
-        # that waited for another one's connection might wait for itself.
+        # One more for short transactions within a writer's, opened on demand: a writer waiting for
+        # another writer's connection could deadlock.
         self.spare = self._synchronous(url, 0, 1, self._options(given, _ASIDE))
 
     async def open(self) -> None:
@@ -394,8 +393,8 @@ class Pools:
     def writing(self, seconds: float = WAIT_SECONDS) -> Iterator["_Connection"]:
         """Lend a connection for one write; raises PoolTimeout if there is none within `seconds`.
 
-        Asks again and again: a pool that is closed while it drops one that the server has ended
-        would let the write wait to the end.
+        Asks repeatedly: if the pool is closed while it discards a dead connection, a single
+        request would wait for the full time.
         """
         connection, end = None, time.monotonic() + seconds
         while connection is None:
@@ -411,14 +410,14 @@ class Pools:
             self.writes.putconn(connection)
 
     async def refuse_writes(self) -> None:
-        """Give writes no more connections; those that wait for one while the server is away end."""
+        """Stop lending connections to writes, and end writes that wait for one."""
         await asyncio.to_thread(self.writes.close)
 
     async def close(self) -> None:
         """Close every connection."""
         if self._looking is not None:
             await asyncio.wait({self._looking}, timeout=SOON_SECONDS)
-            # Cancelled once, the driver waits for what a silent server says to that.
+            # After one cancellation the driver still waits for a silent server to respond.
             await shutdown.cancel([self._looking])
         await self.reads.close()
         await asyncio.to_thread(self.writes.close)

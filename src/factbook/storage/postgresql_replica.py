@@ -6,10 +6,10 @@ replayed the log up to there; if that takes too long, the read goes to the prima
 compare within one history only, so a mark written to the primary has to appear on the replica
 first, and again after a restart or failover of either.
 
-Positions alone say nothing about the lag in seconds. The time of the last commit that the replica
-replayed would be a lag of hours where nobody writes. So it has none while its position is that of
-the primary, and what it lacks otherwise was committed after both that commit and the last look at
-which it had everything.
+Positions alone don't give the lag in seconds, and on an idle primary the time since the last
+replayed commit can be hours. So the lag is 0 while both positions are equal. Otherwise every
+missing commit is newer than both the last replayed commit and the last time the replica was
+current, so the lag is at most the time since the later of the two.
 """
 
 import asyncio
@@ -34,19 +34,19 @@ _NO_COMMIT: Final = "it has replayed no commit since it was started"
 
 
 class ShownCommits:
-    """The last time at which a replica was seen to show every commit."""
+    """The last time a replica was known to show every commit."""
 
     def __init__(self) -> None:
         self._current_at: float | None = None
 
     def current(self, at: float) -> None:
-        """Note that all commits made until then are shown."""
+        """Note that the replica shows all commits made before this time."""
         self._current_at = at
 
     async def lag(self, connection: ReadConnection, place: str, asked_at: float) -> float:
-        """Seconds by which the replica is behind at most; `place` is where the primary was then.
+        """Maximum lag in seconds; `place` is the primary's log position at `asked_at`.
 
-        Raises UnavailableError if it is no replica, or if nothing is known of its commits.
+        Raises UnavailableError if the server is not a replica, or if its commits are unknown.
         """
         row = await (await connection.execute(_LAG, (place,))).fetchone()
         standby, reached, replayed = row or (False, False, None)
@@ -75,13 +75,13 @@ T = TypeVar("T")
 # Runs a statement on the primary.
 Primary = Callable[[str, Parameters], Awaitable[list[Row]]]
 
-# Seconds within which a replica that is there lets us in and answers.
+# Seconds within which a reachable replica accepts a connection and answers.
 _SOON: Final = 1.0
-# Seconds between two looks at a replica that has not caught up: the first, and the longest.
+# Seconds between two checks of a replica that has not caught up: the shortest, and the longest.
 _FIRST_LOOK, _LONGEST_LOOK = 0.001, 0.02
-# Seconds for which reads go to the primary after the replica lagged, and after it failed.
+# Seconds that reads go to the primary after the replica lagged, and after it failed.
 _LAGGED, _FAILED = 1.0, 5.0
-# Seconds until a measurement of the lag is given up.
+# Time limit for a measurement of the lag, in seconds.
 _MEASURED: Final = 1.5
 
 _LAGS: Final = "it lags behind the primary"
@@ -91,11 +91,11 @@ _BUSY: Final = "all connections to it are in use"
 
 
 class ReplicaReadError(UnavailableError):
-    """Raised when the replica ends a read that it had begun; the primary can serve it."""
+    """Raised when the replica cancels a read; the primary can serve the read instead."""
 
 
 class _ReplicaUnusableError(Exception):
-    """Raised when the replica cannot serve a read now; `seconds` until it is tried again."""
+    """Raised when the replica cannot serve a read now; it is retried after `seconds`."""
 
     def __init__(self, reason: str, seconds: float = _FAILED) -> None:
         super().__init__(reason)
@@ -103,16 +103,16 @@ class _ReplicaUnusableError(Exception):
 
 
 class _Position(NamedTuple):
-    """Place in the primary's log, and what tells its run and timeline from any other."""
+    """Position in the primary's log, and an id of the primary's run and timeline."""
 
     place: str
     primary: str
 
 
 class Replica:
-    """Connections to a replica, handed out while it shows every commit made until then.
+    """Connections to a replica, available while the replica shows every commit.
 
-    `longest` is the time in seconds that a read waits for it to catch up.
+    A read waits up to `longest` seconds for the replica to catch up.
     """
 
     def __init__(
@@ -136,11 +136,11 @@ class Replica:
 
     @property
     def use(self) -> ReplicaUse:
-        """The reads so far, and the reason why the replica serves none now."""
+        """The number of reads so far, and why the replica currently serves none."""
         return ReplicaUse(self._reads, self._refused, self._reason, self.lag)
 
     async def open(self) -> None:
-        """Begin to connect; a replica that cannot be reached keeps nothing from starting."""
+        """Begin to connect; an unreachable replica doesn't prevent startup."""
         await self._pool.open()
 
     async def close(self) -> None:
@@ -150,7 +150,7 @@ class Replica:
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[ReadConnection | None]:
-        """A connection that shows every commit made until now, or None if there is none.
+        """A connection that shows every commit made so far, or None if there is none.
 
         Raises ReplicaReadError if the replica fails within the block, UnavailableError if the
         primary does not answer.
@@ -161,7 +161,7 @@ class Replica:
             return
         try:
             yield connection
-        except errors.SerializationFailure as error:  # with the log that it replays: it is well
+        except errors.SerializationFailure as error:  # conflict with replay: the replica is healthy
             raise ReplicaReadError from error
         except REFUSED as error:
             self._leave(_ReplicaUnusableError(_describe_failure(error)))
@@ -189,14 +189,14 @@ class Replica:
         return connection
 
     def _task(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """A task of its own: the driver waits for a silent server even when it is cancelled."""
+        """Run in a separate task: the driver waits for a silent server even when cancelled."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
 
     def _given_back(self, task: "asyncio.Task[ReadConnection | None]") -> None:
-        """Return the connection that nobody waits for any more."""
+        """Return an abandoned task's connection to the pool."""
         if task.cancelled() or task.exception() is not None or (found := task.result()) is None:
             return
         back = asyncio.create_task(self._pool.putconn(found))
@@ -204,7 +204,7 @@ class Replica:
         back.add_done_callback(self._tasks.discard)
 
     async def _taken(self) -> ReadConnection | None:
-        """A connection that has caught up; None, and the reason kept, if there is none."""
+        """A connection that has caught up; None if there is none, with the reason recorded."""
         asked_at = time.monotonic()
         try:
             position = await self._position()
@@ -234,11 +234,11 @@ class Replica:
         async with self._verifying:
             if pair not in self._verified:
                 await self._verify(connection)
-                # Those of another run of the primary are of no use any more.
+                # Entries for an earlier run of the primary are obsolete.
                 self._verified = {one for one in self._verified if one[0] == pair[0]} | {pair}
 
     async def _verify(self, connection: ReadConnection) -> None:
-        """Show that the replica follows this primary: what is written here appears there."""
+        """Verify that a mark written to this primary appears on the replica."""
         mark = secrets.randbits(62)
         await self._primary(_MARK, (mark,))
         await self._reached(connection, (await self._position()).place)
@@ -246,13 +246,13 @@ class Replica:
             raise _ReplicaUnusableError(_STRANGE)
 
     async def _reached(self, connection: ReadConnection, place: str) -> str:
-        """Return the start of the replica once it has replayed the log up to this place."""
+        """Return the replica's start time once it has replayed the log up to this position."""
         until, pause = time.monotonic() + self._longest, _FIRST_LOOK
         while True:
             row = await (await connection.execute(_STANDBY, (place,))).fetchone()
             standby, reached, started = row or (False, False, "")
             if not standby:
-                # New connections find the standby, where the address names several hosts.
+                # If the URL names several hosts, new connections find the standby.
                 await self._pool.drain()
                 raise _ReplicaUnusableError(NO_STANDBY)
             if reached:
@@ -263,9 +263,9 @@ class Replica:
             pause = min(2 * pause, _LONGEST_LOOK)
 
     async def lag(self) -> float:
-        """Seconds by which the replica is behind at most; 0 if it shows every commit until now.
+        """The replica's maximum lag in seconds; 0 if it shows every commit.
 
-        Raises UnavailableError with the reason if they are not known.
+        Raises UnavailableError with the reason if the lag is unknown.
         """
         is_away = self._reason not in {None, _LAGS} and time.monotonic() < self._again_at
         if is_away or self._reason == _STRANGE:
@@ -292,14 +292,14 @@ class Replica:
         return _Position(*row)
 
     def _leave_for(self, error: psycopg.Error) -> bool:
-        """The same for a failure to connect; false if all connections are in use."""
+        """Call `_leave` if connecting failed; returns false if all connections are just in use."""
         failure = self._failure.error if isinstance(error, PoolTimeout) else error
         if failure is not None:
             self._leave(failure)
         return failure is not None
 
     def _leave(self, error: Exception) -> None:
-        """Send reads to the primary for a while, and tell if they went to the replica before."""
+        """Send reads to the primary for a while, and log if that is a change."""
         seconds = error.seconds if isinstance(error, _ReplicaUnusableError) else _FAILED
         self._again_at = time.monotonic() + seconds
         reason = _describe_failure(error)
@@ -312,7 +312,7 @@ def _describe_failure(error: Exception) -> str:
     return " ".join(str(error).split())
 
 
-# The log up to the flushed place holds every acknowledged commit, unless commits do not wait.
+# The log up to the flush position holds every acknowledged commit, unless commits are asynchronous.
 _POSITION: Final = """
 SELECT CASE current_setting('synchronous_commit') WHEN 'off' THEN inserted ELSE flushed END::text,
     left(pg_walfile_name(inserted), 8) || ' ' || pg_postmaster_start_time()

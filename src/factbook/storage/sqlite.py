@@ -3,8 +3,8 @@
 A point read takes about 5 µs, less than handing it to a thread would. Write-ahead logging lets
 reads continue during a write, in this process or in another.
 
-The file itself comes first: its identity since opening, damage, and problems of the disk. A problem
-is reported as a sentence for clients, which names no path, and as advice for the operator. SQLite
+The first part is about the file: its identity since opening, damage, and disk problems. A problem
+is reported as a sentence for clients, without any path, and as advice for the operator. SQLite
 treats a write-ahead log with an invalid header as empty, which would silently discard every commit
 that is not yet in the database file, so the header is checked. Source: SQLite's file format,
 "4.1. WAL File Format" and "4.2. Checksum Algorithm".
@@ -56,7 +56,7 @@ from factbook.storage.database import (
 
 _HEAD: Final = 32
 _SUMMED: Final = 24
-# The number that a log begins with tells in which order of bytes its checksums were made.
+# The first number of a log determines the byte order of its checksums.
 _ORDERS: Final = {0x377F0682: "<", 0x377F0683: ">"}
 
 
@@ -66,9 +66,9 @@ def name_log(database: Path) -> Path:
 
 
 def name_log_index(database: Path) -> Path:
-    """Path of the index of the log, which all processes share along with its locks.
+    """Path of the log's index, which also holds the locks that all processes share.
 
-    If it is deleted, the next process that opens the database creates another one: processes with
+    If the index is deleted, the next process to open the database creates a new one: processes with
     different indexes do not see each other and overwrite each other's commits.
     """
     return database.with_name(f"{database.name}-shm")
@@ -101,7 +101,7 @@ def _sum_frame_head(head: bytes, order: str) -> tuple[int, int]:
 
 log = structlog.get_logger("factbook.storage")
 
-# Of the codes of failures, those that SQL or its parameters bring about.
+# Error codes caused by SQL or its parameters.
 _BUGS: Final = {
     sqlite3.SQLITE_ERROR,
     sqlite3.SQLITE_CONSTRAINT,
@@ -124,7 +124,7 @@ _SENTENCES: Final = {
     sqlite3.SQLITE_CANTOPEN: "The database cannot be opened.",
 }
 _SOME_ROOM: Final = 1024 * 1024
-# The file through which connections see each other has no room to grow.
+# The index of the log has no room to grow.
 _NO_ROOM: Final = {sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_SHMMAP}
 _PERMISSIONS: Final = (
     "The user of this process has to be able to write to {} and to the folder that it is in."
@@ -142,7 +142,7 @@ _LOG_ADVICE: Final = (
     "It holds the last writes. Restore a backup with `factbook restore`, or move it away and lose "
     "them."
 )
-# Codes that mean the same to whoever is told.
+# Codes that mean the same to users.
 _SAME: Final = {
     sqlite3.SQLITE_NOTADB: sqlite3.SQLITE_CORRUPT,
     sqlite3.SQLITE_LOCKED: sqlite3.SQLITE_BUSY,
@@ -194,7 +194,7 @@ class DatabaseFile:
             raise self.gone(found)
 
     def gone(self, found: tuple[Identity, ...] | None = None) -> SQLiteError:
-        """The error for files that are not those that were opened."""
+        """The error for files other than those that were opened."""
         found = found or self._identities()
         pairs = zip(self._parts, found, self._opened or found, strict=True)
         missing = ", ".join(part.name for part, now, then in pairs if now != then)
@@ -260,7 +260,7 @@ class DatabaseFile:
         return self.trouble == _FULL and disk_usage(self.target.parent).free < _SOME_ROOM
 
     def _note_damage(self, error: sqlite3.Error) -> None:
-        # Who opens it is told.
+        # While opening, the error itself is reported.
         if self._damaged or self._opened is None:
             return
         self._damaged = True
@@ -295,15 +295,14 @@ def _identify_file(path: Path) -> Identity:
     return found.st_dev, found.st_ino
 
 
-# KiB of pages that a connection keeps.
+# A connection's page cache, in KiB.
 READER_CACHE = 16384
-# Reads wait for nothing but a file that another process just puts in order, and all others wait
-# with them.
+# Reads only wait while another process recovers the file; the event loop blocks meanwhile.
 READ_SECONDS: Final = 2.0
 _INTERRUPT_SECONDS: Final = 0.1
 _REOPENED: Final = "The database was opened for writes again. Try again."
-# What reads without room on the disk for the index of the log, which it then has in memory. Another
-# process may write meanwhile, and is seen.
+# Options for reading without disk space for the log's index, which is then kept in memory. Writes
+# of other processes are still visible.
 _READ_ONLY: Final = "ro&readonly_shm=1"
 
 
@@ -312,12 +311,12 @@ class SQLiteConnection(sqlite3.Connection):
 
     file: DatabaseFile
     is_closed = False
-    _open: sqlite3.Cursor | None = None  # of a statement whose rows are fetched bit by bit
+    _open: sqlite3.Cursor | None = None  # of a statement whose rows are fetched in portions
 
     def close(self) -> None:
         """Close the connection, even if in use: later statements on it raise UnavailableError."""
         if self._open is not None and not self.is_closed:
-            self._open.close()  # or SQLite would keep the file open for it
+            self._open.close()  # or SQLite would keep the file open
         self.is_closed = True
         super().close()
 
@@ -355,18 +354,18 @@ class SQLiteConnection(sqlite3.Connection):
             self.file.tell(error)
 
     async def all_apart(self, sql: str, parameters: Parameters) -> list[Row]:
-        """The same on a thread; cancellation takes effect only once the statement has ended."""
+        """Every row, read on a thread; cancellation waits for the statement to end."""
         work = asyncio.ensure_future(asyncio.to_thread(self.all, sql, parameters))
         try:
             return await asyncio.shield(work)
         except asyncio.CancelledError:
-            # An interruption does nothing to a statement that waits for a thread yet. The
-            # connection goes to somebody else only when it is over, however often it is cancelled.
+            # Interrupting has no effect on a statement still waiting for a thread, so repeat. The
+            # connection must not be reused before the statement ends, even if cancelled again.
             while not work.done():
                 self.interrupt()
                 with suppress(asyncio.CancelledError):
                     await asyncio.wait([work], timeout=_INTERRUPT_SECONDS)
-            work.exception()  # is the interruption itself, and looked at
+            work.exception()  # marks the interruption as retrieved
             raise
 
     @contextmanager
@@ -388,9 +387,9 @@ class SQLiteConnection(sqlite3.Connection):
             self.file.tell(error)
 
     def roll_back(self) -> bool:
-        """Roll the transaction back; returns false if the connection had to be closed for that."""
+        """Roll back the transaction; returns false if that required closing the connection."""
         if not self.in_transaction:
-            return True  # SQLite has done it
+            return True  # SQLite has already rolled back
         try:
             self.execute("ROLLBACK")
         except sqlite3.Error:
@@ -420,7 +419,8 @@ def connect_sqlite(
 ) -> SQLiteConnection:
     """Open a connection; if `durable`, a commit is on disk before it returns.
 
-    It waits `wait` seconds for locks. If `new`, a missing file is created. Raises UnavailableError.
+    Statements wait `wait` seconds for locks. If `new`, create a missing file. Raises
+    UnavailableError.
     """
     try:
         return _open_connection(file, cache, mapped, wait, durable, new)
@@ -432,7 +432,7 @@ def _open_connection(
     file: DatabaseFile, cache: int, mapped: bool, wait: float, durable: bool, new: bool
 ) -> SQLiteConnection:
     mode = _READ_ONLY if file.read_only else "rwc" if new else "rw"
-    # The threads take turns: one connection is the loop's, the other the writer's.
+    # Threads never share a connection at the same time, so SQLite's own check is off.
     connection = sqlite3.connect(
         f"file:{quote(str(file.target))}?mode={mode}",
         uri=True,
@@ -448,7 +448,7 @@ def _open_connection(
         connection.execute("PRAGMA journal_size_limit = 67108864")
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute(f"PRAGMA cache_size = {-cache}")
-        if mapped:  # which spares a system call for a page outside the cache
+        if mapped:  # saves a system call for each page outside the cache
             connection.execute("PRAGMA mmap_size = 268435456")
     except sqlite3.Error:
         connection.close()
@@ -459,8 +459,8 @@ def _open_connection(
 def keep_connection_open(connection: SQLiteConnection) -> None:
     """Keep a connection open for the life of the process, without closing it on exit.
 
-    SQLite makes the last connection checkpoint the log into the database and delete it; a
-    connection that has lost the index would omit commits of other processes and delete those.
+    When the last connection closes, SQLite checkpoints the log into the database and deletes it; a
+    connection that has lost the index would delete commits of other processes that way.
     """
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
 
@@ -472,13 +472,13 @@ class SQLiteSnapshot:
         self._connection = connection
 
     async def columns(self, sql: str, parameters: Parameters = ()) -> list[list[Any]]:
-        await asyncio.sleep(0)  # others are answered between two of these
+        await asyncio.sleep(0)  # let other requests run between two reads
         row = self._connection.one(sql, parameters)
         return [msgspec.json.decode(text) for text in row or ()]
 
 
 class SQLiteTransaction(Touching):
-    """The one transaction of the connection for writes."""
+    """The current transaction of the write connection."""
 
     is_alone = True
 
@@ -518,27 +518,27 @@ class SQLiteTransaction(Touching):
         """Do nothing, as `lock` does."""
 
     def try_lock_each(self, names: Mapping[str, bool]) -> bool:
-        """Return true: nobody else writes."""
+        """Return true: there are no other writers."""
         return True
 
     def outwait(self, names: Mapping[str, bool]) -> None:
         """Do nothing, as `lock` does."""
 
     def aside(self) -> AbstractContextManager[Transaction]:
-        """This transaction, as nobody waits for its rows."""
+        """This transaction, since SQLite has no row locks."""
         return nullcontext(self)
 
     def relax(self) -> None:
         """Do nothing: SQLite sets durability by connection, not by transaction."""
 
 
-# Searches work all the time that they take, and more at once would only make all of them slower;
-# long reads mostly wait for those who receive them.
+# Searches are CPU-bound, so more at once would only slow all of them down; long reads mostly wait
+# for the client.
 _MOST_SEARCHES: Final = 2
 _MOST_LONG: Final = 32
-# KiB of pages: with less of them to look through, a long read takes a fifth less time.
+# KiB of page cache: a long read is a fifth faster with a smaller one.
 _LONG_CACHE: Final = 4096
-# How many of these connections are kept for the next who needs one.
+# Idle connections kept for reuse.
 _MOST_IDLE = 4
 _WAIT_SECONDS = 10
 
@@ -562,12 +562,12 @@ class Readers:
 
     @classmethod
     def for_searches(cls, file: DatabaseFile) -> Self:
-        """The connections for searches."""
+        """Connections for searches."""
         return cls(file, _MOST_SEARCHES, cache=READER_CACHE, mapped=True)
 
     @classmethod
     def for_long_reads(cls, file: DatabaseFile) -> Self:
-        """Connections for long reads; what comes by once is not kept, nor is the file mapped."""
+        """Connections for long reads, with a small cache and without mapping the file."""
         return cls(file, _MOST_LONG, cache=_LONG_CACHE, mapped=False)
 
     @asynccontextmanager
@@ -606,7 +606,7 @@ class Readers:
             connection.close()
 
     def _connect(self) -> SQLiteConnection:
-        # Another file at the path would answer what this one does not hold.
+        # A different file at the path would return wrong data.
         self._file.verify()
         return connect_sqlite(self._file, cache=self._cache, mapped=self._mapped)
 
@@ -623,9 +623,9 @@ T = TypeVar("T")
 
 _MOST_KEPT = 20_000
 _WRITER_CACHE = 65536  # KiB of pages
-# Rows of a long text that are put together at once: what they hold stays in the processor's cache.
+# Rows of a long text joined at a time: few enough to stay in the CPU cache.
 _TEXT_ROWS = 100
-# A write that waited while another one waited for the lock in vain, waits for it so much longer.
+# A write that was queued while another one timed out on the lock waits at least this much longer.
 _LEAST_SECONDS = 0.1
 
 
@@ -643,7 +643,7 @@ class SQLite:
     ) -> None:
         """Open the file; raises UnavailableError, with advice as notes, on failure.
 
-        A write waits `busy_seconds` for other processes that write.
+        A write waits `busy_seconds` for writes of other processes.
         """
         self._file = DatabaseFile(path)
         self.remembered = Remembered()
@@ -651,7 +651,7 @@ class SQLite:
         self._longest_search = longest_search
         self._busy_seconds = busy_seconds
         self._writer: SQLiteConnection | None = None
-        self._in_vain_until = 0.0  # when a write last gave up to wait for the lock
+        self._in_vain_until = 0.0  # when a write last timed out on the lock
         self._reader = self._made()
         self._finder = self._reader.cursor()
         self._version = 0
@@ -664,7 +664,7 @@ class SQLite:
     def _made(self) -> SQLiteConnection:
         """The first connection to the file, which is created if missing."""
         self._file.target.parent.mkdir(parents=True, exist_ok=True)
-        # Other users of the machine may not read what needs a permission here.
+        # Other users of the server must not read data that requires a permission here.
         with suppress(OSError):
             self._file.target.touch(mode=0o600, exist_ok=False)
         self._file.verify_writable()
@@ -708,7 +708,7 @@ class SQLite:
             return await connection.all_apart(sql, parameters)
 
     def refresh(self) -> None:
-        # What a turn of the loop works on came before it, so one look is as good as one for each.
+        # Everything handled in one turn of the loop arrived before it, so one check is enough.
         if self._is_fresh:
             return
         try:
@@ -726,7 +726,7 @@ class SQLite:
         if small and (kept := self._kept.get((sql, key))) is not None:
             return kept
         try:
-            # The one row is fetched to its end, which lets go of the moment that it was read at.
+            # Fetching the only row ends the statement, which releases its read snapshot.
             row: Row | None = self._finder.execute(translate_find(sql), (key,)).fetchone()
         except sqlite3.Error as error:
             self._file.tell(error)
@@ -774,7 +774,7 @@ class SQLite:
         """
         if not self._file.read_only or self._searches.taken or not self._file.has_room():
             return
-        self._file.verify()  # or another file would be made in its place
+        self._file.verify()  # or a new file would be created in its place
         self._searches.close_all()
         self._long_reads.close_all()
         self._reader.close()
@@ -790,7 +790,7 @@ class SQLite:
         self._reopen()
         loop, now = asyncio.get_running_loop(), time.monotonic()
         work = loop.run_in_executor(self._thread, self._noted_write, function, now)
-        # Shielded: a client that hangs up must not leave a transaction half-way.
+        # Shielded: a client that disconnects must not leave a transaction half done.
         return await asyncio.shield(work)
 
     def _noted_write(self, function: Callable[[Transaction], T], asked_at: float) -> T:
@@ -812,10 +812,10 @@ class SQLite:
             transaction = SQLiteTransaction(connection, self._checks.evaluation)
             result = function(transaction)
             transaction.verify_evaluated()
-            # Written elsewhere it would be lost.
+            # A write to a different file would be lost.
             self._file.verify()
             connection.execute("COMMIT")
-            # What is acknowledged has to be where the next process looks for it.
+            # An acknowledged write must be in the file that the next process opens.
             self._file.verify()
         except BaseException as error:
             if not connection.roll_back():
@@ -847,7 +847,7 @@ class SQLite:
                 transaction.run(statement)
             return True
 
-        return await self.write(work)  # whoever writes is alone here, transaction or not
+        return await self.write(work)  # SQLite has one writer anyway
 
     def reads(self) -> Reads:
         return Reads(

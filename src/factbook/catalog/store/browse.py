@@ -1,6 +1,6 @@
-"""Catalog browsing: pages of entities, search, completion, facets, and choices of filters.
+"""Catalog browsing: pages of entities, search, completion, facets, and filter choices.
 
-It has the figures of the overview too.
+Includes the figures of the overview.
 """
 
 import re
@@ -57,12 +57,13 @@ from factbook.storage.database import render_counter
 _NAME_KEY: Final = "metadata.name"
 _TEXTS: Final = ("metadata.description", "metadata.tags", "metadata.title")
 TRIGRAM_KEYS: Final = (_NAME_KEY, *_TEXTS)
-# Fewer are read in 20 ms, and would have to pay for the indexes with every push.
+# Fewer are scanned in 20 ms, so the indexes would not be worth their cost in each push.
 _LEAST_ENTITIES: Final = 100_000
-# A text is frequent if so many of the first entities have it; a page of it is found soon enough.
+# A text is frequent if at least `_FREQUENT_SHARE` of the first `_SAMPLE_SIZE` names contain it; a
+# page of matches is then found quickly without an index.
 _SAMPLE_SIZE: Final = 500
 _FREQUENT_SHARE: Final = 10
-# PostgreSQL makes trigrams of letters and digits; which others there are depends on the locale.
+# PostgreSQL makes trigrams of letters and digits; the locale determines which non-ASCII ones count.
 _trigram = re.compile(r"[^\W_]{3}")
 _ascii_trigram = re.compile(r"[A-Za-z0-9]{3}")
 
@@ -77,7 +78,7 @@ CREATE INDEX CONCURRENTLY {_TEXT_INDEX} ON search USING gin (value gin_trgm_ops)
 WHERE key_id = ANY ('{{ids}}'::bigint[])
 """
 
-# Providers have rules of their own, and nothing depends on it.
+# Some database providers forbid extensions; failure is harmless.
 _EXTEND: Final = """
 DO $$ BEGIN CREATE EXTENSION IF NOT EXISTS pg_trgm; EXCEPTION WHEN OTHERS THEN NULL; END $$
 """
@@ -96,17 +97,17 @@ _ORDERS: Mapping[Order, Query] = {
 }
 ORDERS: Sequence[Order] = tuple(_ORDERS)
 
-# Of a kind that more than one in so many entities have, a page is found in order of the time.
+# If more than one in this many entities has a kind, its pages are read in order of time.
 _FREQUENT_KINDS = 8
 
 TEXT_FIELDS = ("metadata.name", "metadata.title", "metadata.description", "metadata.tags")
-# Of `entities e`, as an EntityRow has them.
+# The columns of `entities e` in an EntityRow.
 BROWSE_COLUMNS = ("e.ref", DOCUMENT, _TIME, "e.id")
 
-# The index of each column, and those of the others that narrow it.
+# For each column, the condition on other columns that narrows its index.
 _WITHIN: Final = {"kind": "", "namespace": "", "name": " AND kind = ?"}
 _KEYS: Final = ("metadata.title", "spec.profile.displayname")
-# Sorts behind every text that begins with what stands before it.
+# Appended to a prefix, sorts after every text with that prefix.
 _LAST: Final = chr(0x10FFFF)
 
 CompletedColumn = Literal["kind", "namespace", "name"]
@@ -123,9 +124,9 @@ class Among:
 
 
 class _Indexes(NamedTuple):
-    """The ids of keys, and what the indexes hold: names, the texts of some keys, any letters.
+    """The ids of keys, and the contents of the indexes: names, texts of keys, non-ASCII letters.
 
-    `sampled` is how many of the first names have a text.
+    `sampled` is the number of the first names that contain the text.
     """
 
     keys: Mapping[str, int]
@@ -143,11 +144,11 @@ class _Indexes(NamedTuple):
         return cls(keys, bool(names), held, bool(letters), sampled or 0)
 
     def texts_of(self, keys: Iterable[str]) -> Set[int]:
-        """The ids of those of the keys, except the name, that any entity has."""
+        """The ids of those keys, except the name, that exist in the catalog."""
         return {id_ for key, id_ in self.keys.items() if key in keys and key in _TEXTS}
 
     def serve(self, wanted: Contains) -> bool:
-        """Return true if all that the search reads is in an index, and its text can be found."""
+        """Return true if indexes hold all the search reads, and its text contains a trigram."""
         trigram = _trigram if self.letters else _ascii_trigram
         return (
             self.names
@@ -157,7 +158,7 @@ class _Indexes(NamedTuple):
 
 
 async def look_up_text(database: Database, condition: Condition) -> Condition:
-    """The condition, in which entities stand for each text that few have."""
+    """The condition, with each rare text replaced by the ids of matching entities."""
     if database.dialect != "postgresql" or not isinstance(condition, AllOf):
         return condition
     return AllOf([await _look_up_part(database, part) for part in condition.parts])
@@ -176,13 +177,13 @@ async def _look_up_part(database: Database, part: Condition) -> Condition:
 
 
 def _matching_names(pattern: str, *, names: bool, ids: Sequence[int]) -> SQL:
-    """The statement for the entities with a text, up to one more than are few."""
+    """The statement for entities with a text, up to one more than `MANY_ENTITIES`."""
     halves, parameters = list[str](), list[object]()
     if names:
         halves.append("SELECT id FROM entities WHERE ref LIKE ? ESCAPE '\\'")
         parameters.append(f"%/{pattern}")
     if ids:
-        # As numbers, so that the planner sees that the index has all of them.
+        # As literals, so the planner can prove that the partial index covers these keys.
         halves.append(
             f"SELECT entity_id FROM search WHERE key_id = ANY ('{_in_set(ids)}') "
             "AND value LIKE ? ESCAPE '\\' AND value <> ?"
@@ -195,7 +196,7 @@ def _matching_names(pattern: str, *, names: bool, ids: Sequence[int]) -> SQL:
 async def build_trigram_indexes(database: Database, least: int = _LEAST_ENTITIES) -> list[str]:
     """Create the indexes that are missing or lack a key; returns their names.
 
-    None without the extension, or for a catalog of fewer than `least` entities.
+    Creates none without the extension, or if the catalog has fewer than `least` entities.
     """
     if database.dialect != "postgresql" or not await _is_large_catalog(database, least):
         return []
@@ -227,14 +228,14 @@ async def _create_index(database: Database, name: str, statement: str) -> bool:
 
 
 def _in_set(ids: Sequence[int]) -> str:
-    """An array of numbers, as PostgreSQL writes it."""
+    """An array of numbers in PostgreSQL's notation."""
     return f"{{{','.join(map(str, ids))}}}"
 
 
 async def match_lone_text(database: Database, condition: Condition, most: int) -> list[int] | None:
-    """The ids of up to `most` entities with a text, in no order.
+    """The ids of up to `most` entities with a text, unordered.
 
-    None on PostgreSQL, and for any condition but a text in names, titles, descriptions or tags.
+    None on PostgreSQL, and for any condition except a text in names, titles, descriptions or tags.
     """
     if database.dialect != "sqlite":
         return None
@@ -246,7 +247,7 @@ async def match_lone_text(database: Database, condition: Condition, most: int) -
 
 
 def _match_values(keys: Sequence[str], pattern: str, most: int) -> SQL:
-    """The statement, of which SQLite reads no more than `most` need."""
+    """The statement; SQLite stops reading after `most` rows."""
     halves, parameters = list[str](), list[object]()
     for key in keys:
         if key == _NAME_PATH:
@@ -260,7 +261,7 @@ def _match_values(keys: Sequence[str], pattern: str, most: int) -> SQL:
 
 
 class _OfKind(NamedTuple):
-    """Entities of a kind, as a range of references, which the indexes by change time hold."""
+    """Entities of a kind, as a range of references, which the indexes by change time include."""
 
     kind: str
 
@@ -269,20 +270,20 @@ class _OfKind(NamedTuple):
 
 
 class _InNamespace(NamedTuple):
-    """Entities of a namespace, by the reference, which all indexes hold."""
+    """Entities of a namespace, by reference, which all indexes include."""
 
     namespace: str
 
     def sql(self) -> SQL:
-        # Neither kinds nor names have a colon or a slash.
+        # Kinds and names contain no colon or slash.
         return "e.ref LIKE ? ESCAPE '\\'", [f"%:{escape_like(self.namespace)}/%"]
 
 
 class _InSet(NamedTuple):
     """Entities of a set.
 
-    An index that holds the ids is enough so; the set of an entity stands beside its document alone.
-    The sign keeps SQLite from looking up one entity after another.
+    Uses only ids from an index, since reading `set_id` would load the row with its document. The
+    unary `+` keeps SQLite from looking up entities one by one.
     """
 
     name: str
@@ -293,10 +294,11 @@ class _InSet(NamedTuple):
 
 
 class LacksOwner(NamedTuple):
-    """Entities of which no owner is derived, of the kinds that may have one."""
+    """Entities without a derived owner, of the kinds that may have an owner."""
 
     def sql(self) -> SQL:
-        # An index has nothing else. By ranges of references SQLite would choose the one of all.
+        # A partial index holds only entities without an owner. With ranges of references, SQLite
+        # would choose the full index.
         of_kinds = " OR ".join(["ref LIKE ?"] * len(_OWNED))
         lacking = f"(compliance & {HAS_OWNER_RELATION}) = 0 AND ({of_kinds})"
         sql = f"e.id IN (SELECT id FROM entities WHERE {lacking})"
@@ -306,8 +308,8 @@ class LacksOwner(NamedTuple):
 class Filter(Struct, frozen=True):
     """A filter of entities; an empty string, or None, means no restriction.
 
-    `kind`, `namespace`, `tags`, `type`, `lifecycle` and `text` are in lower case; an entity has one
-    of the tags. It meets all `others`.
+    `kind`, `namespace`, `tags`, `type`, `lifecycle` and `text` are in lower case. An entity matches
+    if it has one of the tags and meets all `others`.
     """
 
     kind: str = ""
@@ -325,7 +327,7 @@ class Filter(Struct, frozen=True):
         return self == Filter(kind=self.kind)
 
     def condition(self, order: Order, kinds: Mapping[str, int]) -> AllOf:
-        """The condition on `entities e`, suited to an order and to what there is of each kind."""
+        """The condition on `entities e`, optimized for an order and the number of each kind."""
         return AllOf(list(self._parts(order, kinds)))
 
     def _parts(self, order: Order, kinds: Mapping[str, int]) -> Iterator[Condition]:
@@ -359,10 +361,10 @@ class EntityRow(NamedTuple):
 
 
 class BrowseResult(NamedTuple):
-    """A page, and the numbers of entities of each kind under the rest of the filter.
+    """A page, and the number of entities by kind that match the rest of the filter.
 
-    Where `bounded`, they are not counted: `kinds` are those of the catalog, and `total`, the number
-    under the whole filter, may be `MORE_THAN_BOUND`.
+    If `bounded`, kinds are not counted: `kinds` are those of the whole catalog, and `total`, the
+    number of matches, may be `MORE_THAN_BOUND`.
     """
 
     page: ResultPage[EntityRow]
@@ -386,9 +388,9 @@ async def browse_entities(
     backward: bool = False,
     exact: bool = False,
 ) -> BrowseResult:
-    """Up to `limit` entities after a position, or with `backward` before it.
+    """Up to `limit` entities after a position, or before it with `backward`.
 
-    Unless `exact`, numbers of a filter that more than `COUNT_BOUND` entities meet are not counted.
+    Unless `exact`, matches are not counted if there are more than `COUNT_BOUND`.
     """
     query = replace(_ORDERS[order], limit=limit, after=place, backward=backward)
     kinds = await count_kinds(database)
@@ -416,9 +418,9 @@ async def browse_entities(
 
 
 async def _count_entities(database: Database, condition: AllOf, *, exact: bool) -> Condition | None:
-    """The condition, with what few entities meet looked up.
+    """The condition, with rare texts looked up.
 
-    None if it is known that more than `COUNT_BOUND` meet it, unless the number is to be `exact`.
+    None if more than `COUNT_BOUND` entities are known to meet it, unless `exact`.
     """
     looked_up = await look_up_text(database, condition)
     if exact:
@@ -459,7 +461,7 @@ def is_browse_place(place: Sequence[object], order: Order) -> bool:
 async def complete_values(
     database: Database, column: CompletedColumn, start: str, kind: str, limit: int
 ) -> list[str]:
-    """Up to `limit` values of a column that begin so, in their order; names are of one kind."""
+    """Up to `limit` sorted values of a column that begin with `start`; names only of `kind`."""
     narrowed = _WITHIN[column]
     given = [kind] if narrowed else []
     sql = _STEPS.replace("{column}", column).replace("{within}", narrowed)
@@ -468,7 +470,7 @@ async def complete_values(
 
 
 async def complete_refs(database: Database, ref: str, limit: int) -> list[str]:
-    """Up to `limit` references after one, in their order."""
+    """Up to `limit` references after `ref`, in order."""
     rows = await database.search(
         "SELECT ref FROM entities WHERE ref > ? ORDER BY ref LIMIT ?", (ref, limit)
     )
@@ -476,9 +478,9 @@ async def complete_refs(database: Database, ref: str, limit: int) -> list[str]:
 
 
 async def find_names_beginning(database: Database, text: str, most: int) -> list[EntityRow]:
-    """Entities with a name that begins with a text in lower case, in no order.
+    """Entities with a name, title or display name that begins with a lowercase text, unordered.
 
-    Up to `most` by each sort of name, of which those that are shorter come first.
+    Up to `most` for each of these fields, shorter values first.
     """
     bounds = (text, text + _LAST)
     parameters: list[object] = [*bounds, most]
@@ -488,8 +490,8 @@ async def find_names_beginning(database: Database, text: str, most: int) -> list
     return [EntityRow(*row) for row in rows]
 
 
-# Keys, and of each the same: is there an index of names, the ids of the keys whose texts have one,
-# does a trigram hold letters that are not ASCII, and how many of the first names have the text?
+# Keys, each with the same columns: is there an index of names, the ids of keys with indexed texts,
+# do trigrams include non-ASCII letters, and how many of the first names contain the text?
 _INDEX_STATE: Final = f"""
 SELECT k.key, k.id,
     (SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass('{_NAME_INDEX}')),
@@ -559,13 +561,13 @@ WHERE e.id IN ({" UNION ".join([_BY_NAME, *(_BY_TEXT for _ in _KEYS)])})
 _RELATION_PREFIX = "relations."
 _OWN_COLUMNS = ("metadata.namespace", "metadata.uid")
 
-# Targets of relations that are looked at for owners among them.
+# Targets of relations searched for owners.
 _LOOKED_AT: Final = 20_000
 _OWNER_KINDS: Final = ("group", "user")
 
 _LABELS: Final = "metadata.labels."
 
-# From one value to the next, because between them stand all the entities that have it.
+# Skips from one value to the next, because an index scan would visit every entity with the value.
 _KEY: Final = "key_id = (SELECT id FROM search_keys WHERE key = ?)"
 
 _IS_MISSING: Final = "NOT EXISTS (SELECT 1 FROM entities t WHERE t.ref = target.ref)"
@@ -597,7 +599,7 @@ async def count_facet(database: Database, key: str, condition: Condition) -> lis
 
 async def _facet_of_index(database: Database, key: str, condition: Condition) -> list[Facet]:
     among, parameters = _among_sql("entity_id", condition)
-    # As little as possible for each of the many rows; what remains is done for each value.
+    # Do as little as possible per row; the rest is done per value.
     rows = await database.search(
         "SELECT value, original, count(*) FROM search "
         f"WHERE key_id = (SELECT id FROM search_keys WHERE key = ?){among} "
@@ -664,7 +666,7 @@ async def list_namespace_choices(database: Database, limit: int) -> list[FilterC
 
 
 async def list_owner_choices(database: Database, limit: int) -> list[FilterChoice]:
-    """The references that are the owner of the most entities, existing or not."""
+    """The references that own the most entities, existing or not."""
     return [FilterChoice(*row) for row in await database.search(_OWNERS, (limit,))]
 
 
@@ -679,22 +681,22 @@ async def list_set_choices(database: Database, limit: int) -> list[FilterChoice]
 
 
 async def list_value_choices(database: Database, key: str, prefix: str, limit: int) -> list[str]:
-    """The first values of a key that begin with a text, each once."""
+    """The first distinct values of a key that begin with a text."""
     bounds = (key, prefix, prefix + _LAST)
     rows = await database.search(_VALUES.format(limit=limit), (*bounds, key, prefix + _LAST))
     return [row[0] for row in rows]
 
 
 async def list_key_choices(database: Database, path: str, limit: int) -> list[str]:
-    """The first paths of fields: of one, those below it and itself; all for an empty one."""
-    # Paths below one continue with a dot.
+    """The first field paths at or below `path`; of all paths if empty."""
+    # Child paths continue with a dot.
     bounds = (path, f"{path}.", f"{path}/") if path else ("", "", _LAST)
     return [key for (key,) in await database.all(_PATHS, (*bounds, limit))]
 
 
 async def list_label_choices(database: Database, limit: int) -> list[str]:
     """The first names of labels."""
-    first, end = _LABELS, f"{_LABELS[:-1]}/"  # what follows a dot
+    first, end = _LABELS, f"{_LABELS[:-1]}/"  # a slash sorts right after a dot
     return [
         key.removeprefix(_LABELS)
         for (key,) in await database.all(_KEYS_BETWEEN, (first, end, limit))
@@ -707,18 +709,18 @@ async def is_relation_target(database: Database, type_: str, ref: str) -> bool:
 
 
 async def find_owner_choices(database: Database, text: str, limit: int) -> list[str]:
-    """The first references that own something and have a text in them, existing or not."""
+    """The first owner references that contain a text, existing or not."""
     pattern = f"%{escape_like(text)}%"
     return await _owners_of_kinds(database, "ref LIKE ? ESCAPE '\\'", (pattern,), limit)
 
 
 async def find_missing_owners(database: Database, limit: int) -> list[str]:
-    """The first references that own something and are not in the catalog."""
+    """The first owner references that are not in the catalog."""
     return await _owners_of_kinds(database, _IS_MISSING, (), limit)
 
 
 async def find_system_choices(database: Database, text: str, limit: int) -> list[str]:
-    """The first systems with a text in their references."""
+    """The first systems whose references contain a text."""
     rows = await database.search(_SYSTEMS, (f"%{escape_like(text)}%", limit))
     return [row[0] for row in rows]
 
@@ -735,7 +737,7 @@ async def _owners_of_kinds(
 
 
 class RevisionTotals(NamedTuple):
-    """A revision among the largest: the number of entities it added, updated and removed."""
+    """A large revision: the number of entities it added, updated and removed."""
 
     set: str
     revision: int
@@ -754,7 +756,7 @@ class CatalogSize(NamedTuple):
 
 
 async def read_catalog_size(database: Database) -> CatalogSize:
-    """The size of the catalog, from counters maintained by each push."""
+    """The size of the catalog, from the item counts of sets and a count of the other entities."""
     row = await database.one("SELECT COUNT(*), SUM(item_count) FROM sets WHERE item_count > 0")
     outside = await database.one("SELECT COUNT(*) FROM entities WHERE set_id IS NULL")
     assert row is not None
@@ -778,7 +780,7 @@ class _KeptCounts:
 async def remember_count(
     database: Database, now: int, question: str, count: Callable[[], Awaitable[T]]
 ) -> T:
-    """The answer to one of few questions, counted at most twice a minute while nothing changes."""
+    """The cached answer to a question, counted at most twice a minute while nothing changes."""
     remembered = database.remembered.of(_KeptCounts).by_question
     revision, known = await database.one(_LARGEST_REVISIONS), remembered.get(question)
     if known is None or known.revision != revision or not 0 <= now - known.at < _KEPT:
@@ -788,7 +790,7 @@ async def remember_count(
 
 
 async def count_compliance(database: Database, kind: str | None) -> dict[int, int]:
-    """The number of entities of a kind by their exact bits of `catalog.compliance`."""
+    """The number of entities of a kind for each combination of `catalog.compliance` bits."""
     where, parameters = narrow_condition(kind, None)
     rows = await database.search(
         f"SELECT compliance, count(*) FROM entities WHERE {where} GROUP BY compliance", parameters
@@ -873,7 +875,7 @@ ORDER BY ref LIMIT ?
 _IS_TARGET: Final = "SELECT 1 FROM relations WHERE target_ref = ? AND type = ? LIMIT 1"
 
 
-# Changes with the content of sets and with new entities.
+# Changes whenever set content or the entities change.
 _LARGEST_REVISIONS = f"""
 SELECT (SELECT COALESCE(SUM(revision), 0) FROM sets), {render_counter("entity")}
 """

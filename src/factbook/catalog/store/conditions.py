@@ -7,10 +7,10 @@ from msgspec import Struct
 
 from factbook.catalog.kinds import REVERSE_RELATIONS, STATED_RELATIONS
 
-SearchRow = tuple[str, str, str]  # key, value, and the value as written if that is different
+SearchRow = tuple[str, str, str]  # key, value, and the value as written if different
 
 MAX_VALUE_LENGTH = 200
-# A value that is null or too long to index: the key exists, and no value equals it.
+# Stands for a value that is null or too long to index: the key exists, but equals no value.
 EXISTS_VALUE = "\x01"
 
 _COLUMN_KEYS = frozenset({"metadata.namespace", "metadata.uid"})
@@ -27,7 +27,7 @@ KEY_COLUMNS = {
 }
 _RELATIONS = "relations."
 _JOINED = 4
-# Sorts behind every text that begins with what stands before it.
+# Appended to a prefix, sorts after every text with that prefix.
 _LAST = chr(0x10FFFF)
 
 
@@ -45,8 +45,8 @@ def _walk_value(path: str, value: Any, rows: set[SearchRow]) -> None:
     if type(value) is str:
         if len(path) <= MAX_VALUE_LENGTH:
             found = make_search_text(value)
-            # Most values are in lower case already; an empty text takes no room. PostgreSQL's text
-            # cannot hold NUL.
+            # Most values are in lower case already; an empty text takes no space. PostgreSQL's text
+            # cannot contain NUL.
             written = "" if found in (value, EXISTS_VALUE) else value.replace("\0", "")
             rows.add((path, found, written))
     elif type(value) is dict:
@@ -86,7 +86,7 @@ class AllOf(Struct, frozen=True):
 
     def sql(self) -> SQL:
         parts = [part.sql() for part in self.parts]
-        # PostgreSQL's planner tries every order of joins, but leaves alone what is wrapped so.
+        # PostgreSQL's planner tries every join order, except for conditions wrapped like this.
         wrapped = [f"({sql}) IS TRUE" for sql, _ in parts[_JOINED:]]
         plain = [f"({sql})" for sql, _ in parts[:_JOINED]]
         return " AND ".join([*plain, *wrapped]) or "1 = 1", _join_parameters(parts)
@@ -187,7 +187,7 @@ class CustomCondition(Protocol):
 
 
 def single_key(condition: "Condition") -> str | None:
-    """The column of which it requires one value; "" if it requires nothing, else None."""
+    """The only column the condition restricts, to one value; "" for no restriction, else None."""
     match condition:
         case AllOf(parts=parts) if not parts:
             return ""
@@ -226,8 +226,8 @@ def _join_parameters(parts: Iterable[SQL]) -> list[object]:
 def _like_sql(key: str, pattern: str) -> SQL:
     like = "LIKE ? ESCAPE '\\'"
     if key == "metadata.name":
-        # The name is what stands behind the reference's only slash, and every index of entities
-        # holds the reference: the entities themselves need not be read.
+        # The name follows the reference's only slash, and every index of entities includes the
+        # reference, so the entities themselves need not be read.
         return f"e.ref {like}", [f"%/{pattern}"]
     if column := KEY_COLUMNS.get(key):
         return f"{column} {like}", [pattern]
@@ -245,9 +245,9 @@ def _in_sql(column: str, values: Sequence[str]) -> SQL:
 
 
 def _pointing_sql(types: Sequence[str] | None, target: str, parameters: list[object]) -> SQL:
-    """Entities with a relation of one of the types, stated by themselves or by the other side.
+    """Entities with a relation of one of the types, stated by either side.
 
-    `target` is the condition on the other side's reference, which is written in it as `{0}`.
+    `target` is the condition on the other side's reference, with `{0}` as its placeholder.
     """
     forward = [name for name in REVERSE_RELATIONS if types is None or name.lower() in types]
     parts = list[SQL]()
@@ -271,7 +271,7 @@ def narrow_condition(kind: str | None, namespace: str | None) -> tuple[str, list
     """The condition on `entities` for a kind and a namespace; None matches any."""
     if kind is None:
         return ("1 = 1", []) if namespace is None else ("namespace = ?", [namespace])
-    # A kind, and a namespace of it, is a range of references, which one index covers.
+    # A kind, or a namespace within a kind, is a range of references that one index covers.
     prefix = f"{kind}:" if namespace is None else f"{kind}:{namespace}/"
     return "ref >= ? AND ref < ?", [prefix, prefix[:-1] + chr(ord(prefix[-1]) + 1)]
 

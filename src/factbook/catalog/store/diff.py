@@ -1,4 +1,4 @@
-"""Plan of a write: the stored against the wanted entities, its reach, and its events."""
+"""Plan of a write: the difference to the stored entities, its reach, and its events."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
@@ -18,8 +18,8 @@ from factbook.events.store import Change, EventRow, make_entities_row, make_set_
 from factbook.schemas.catalog import Difference
 from factbook.storage import Transaction
 
-OUTSIDE = "no set"  # who owns an entity that was pushed outside any set
-NOT_SHOWN = "another owner"  # for callers that may not read who it is
+OUTSIDE = "no set"  # owner of an entity pushed outside any set
+NOT_SHOWN = "another owner"  # for callers that may not see the owner
 
 
 class SetRow(NamedTuple):
@@ -48,11 +48,11 @@ _COLUMNS = ", ".join(f"e.{name}" for name in Existing._fields)
 class Guards(NamedTuple):
     """The conditions under which a push is rejected."""
 
-    if_match: str | None = None  # the only revision to build on, as an entity tag
+    if_match: str | None = None  # the required current revision, as an entity tag
     max_removals: str | None = None  # a number, or a percentage of the set such as `10%`
-    take: bool = False  # take entities that other sets hold, instead of refusing
+    take: bool = False  # take entities from other sets instead of refusing
     narrowing: Narrowing | None = None  # of the token that pushes
-    owned: WriteGuard | None = None  # the set as one of a member's groups
+    owned: WriteGuard | None = None  # requires that a member's groups own the set
 
     def most_removals(self, count: int) -> int | None:
         """Largest number of `count` entities to remove; None for any number."""
@@ -66,8 +66,8 @@ class WritePlan(Struct):
     """Entities that a write adds, updates, removes and leaves unchanged.
 
     `set` is None for entities outside any set. `order` holds every reference of the set in its new
-    order, or None if the write only appends to and removes from it. `losers` are the names of the
-    locks of those from whom entities are taken.
+    order, or None if the write only appends and removes. `losers` are the lock names of the owners
+    from whom entities are taken.
     """
 
     set: SetRow | None
@@ -133,7 +133,7 @@ def plan_replacement(
     plan.removed = [item for ref, item in current.items() if ref not in kept]
     tokens.check_narrowed_refs(guards.narrowing, [item.ref for item in plan.removed])
     _check_removals(plan, guards)
-    # What is appended is written as first the new and then the taken entities.
+    # New entities are appended before the taken ones, which may not be the pushed order.
     if (plan.added and plan.taken) or not _only_appends(list(current), refs, kept):
         plan.order = refs
     return plan
@@ -148,7 +148,7 @@ def plan_addition(
 ) -> WritePlan:
     """The plan that adds or updates entities in a set, or outside any set when `name` is None.
 
-    Of the others there, it removes those with the references in `gone`.
+    It also removes entities with the references in `gone`.
     """
     tokens.check_narrowed_sets(guards.narrowing, [name])
     target = read_set_row(transaction, name) if name is not None else None
@@ -174,7 +174,7 @@ def plan_removal(
 ) -> WritePlan | None:
     """The plan that removes one entity, in a set or not; None if there is no such entity.
 
-    Raises NotAllowedError for one outside of the narrowing of the token.
+    Raises NotAllowedError if the token's narrowing excludes the entity.
     """
     row = transaction.one(
         f"SELECT {_COLUMNS}, s.name FROM entities e "
@@ -222,7 +222,7 @@ def _sort_changes(
         plan.updated = [pair for pair in plan.updated if pair[1].id not in replaced]
     changed = [*new, *plan.added, *(item for item, _ in plan.updated)]
     tokens.check_narrowed_refs(guards.narrowing, [item.ref for item in changed])
-    # One statement, as the other owners may write at the same time.
+    # Read in one statement, as other owners may write at the same time.
     held = read_owners(transaction, [item.ref for item in new])
     name = plan.set.name if plan.set else None
     kept = [
@@ -239,7 +239,7 @@ def _sort_changes(
 def _read_others(
     transaction: Transaction, updated: Sequence[tuple[Prepared, Existing]]
 ) -> list[tuple[Prepared, Existing]]:
-    """Pairs of which each side has an external id, and not the same: the name changed hands."""
+    """Pairs with two different external ids: the name now belongs to another entity."""
     wanted = {}
     for item, existing in updated:
         key, external_id = ref.find_external_id(item.document)
@@ -247,7 +247,7 @@ def _read_others(
             wanted[existing.id] = (key, external_id)
     if not wanted:
         return []
-    # Almost all still have theirs, which the search index tells without reading a document.
+    # Almost all ids are unchanged, which the search index shows without reading documents.
     keys = {f"metadata.annotations.{key}".lower() for key, _ in wanted.values()}
     values = {conditions.make_search_text(external_id) for _, external_id in wanted.values()}
     same = {
@@ -325,7 +325,7 @@ def _only_appends(before: list[str], after: list[str], kept: set[str]) -> bool:
 def count_reached(transaction: Transaction, plan: WritePlan, most: int) -> int:
     """The number of other entities that added and updated ones name, or that name added ones.
 
-    Counting ends soon after `most`. Entities that are named count whether they are there or not.
+    Counting stops soon after `most`. Targets count even if they do not exist.
     """
     items = [*plan.added, *(item for item, _ in plan.updated)]
     own = {item.ref for item in items}
@@ -350,7 +350,7 @@ def make_plan_events(
     removed = [item.ref for item in plan.removed]
     reused = set(added).intersection(removed)
     groups: tuple[tuple[Change, list[str]], ...] = (
-        # The event of the new holder of a name follows that of the old one.
+        # The event of a name's new holder follows the event of the old one.
         ("removed", sorted(reused)),
         ("added", added),
         ("updated", [item.ref for item, _ in (*plan.updated, *plan.taken)]),

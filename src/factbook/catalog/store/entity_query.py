@@ -33,13 +33,13 @@ from factbook.storage.database import render_counter
 
 Place = Sequence[str | int | None]  # a row's sort values and, last, its reference
 
-# Of more than one in two, SQLite finds a page and a bounded number by probing one entity after the
-# other before it could list all of them. Of more than one in eight it lists all of them to count
-# them, but not to sort them. PostgreSQL probes each of them.
+# If more than one in two entities match, SQLite finds a page or a bounded number faster by probing
+# entities one by one than by listing all matches. Above one in eight, it lists all matches for
+# counting, but not for sorting. PostgreSQL always probes.
 _MOST_FREQUENT: Final = 2
 _FREQUENT: Final = 8
 
-# So many entities are found and sorted in no time.
+# This many entities can be found and sorted almost instantly.
 MANY_ENTITIES: Final = 1_000
 _MOST_VALUES = 5
 _MOST_SPELLINGS = 20
@@ -47,7 +47,7 @@ _ALMOST_UNIQUE = ("metadata.name", "metadata.uid")
 
 _KEY_ID = "key_id = (SELECT id FROM search_keys WHERE key = ?)"
 
-# The offset keeps PostgreSQL from reading all that have the value.
+# The OFFSET keeps PostgreSQL from reading all entities with the value.
 _PROBE_VALUES = """EXISTS (
     SELECT 1 FROM search WHERE key_id = (SELECT id FROM search_keys WHERE key = ?)
         AND value = ? AND original IN ({}) AND entity_id = e.id LIMIT 1 OFFSET 0
@@ -56,14 +56,14 @@ _PROBE_VALUES = """EXISTS (
 T = TypeVar("T")
 
 _NEAR_ROWS = 1_000
-# Entities that are looked at for one of a page, before all of them are.
+# Entities probed per entity of a page, before falling back to all entities.
 _WINDOWS = (5, 50, 500)
 _LARGEST_WINDOW = 10_000
 
-# So many entities are counted in tens of milliseconds, whatever the size of the catalog.
+# This many entities are counted in tens of milliseconds, whatever the size of the catalog.
 COUNT_BOUND: Final = 10_000
 MORE_THAN_BOUND: Final = COUNT_BOUND + 1
-# Entities among which a frequent condition is tried first.
+# The first entities, on which a frequent condition is tried.
 _WINDOW: Final = 5 * COUNT_BOUND
 
 
@@ -92,12 +92,12 @@ class _Sort(NamedTuple):
 
     def sql(self, direction: str) -> str:
         term = f"{self.expression}{' DESC' if self.descending else ''}"
-        # A column of our own is never null, and naming it alone lets an index give the order.
+        # A column of `entities` is never null; without IS NULL, an index can provide the order.
         return f"{self.expression} IS NULL{direction}, {term}" if self.nullable else term
 
 
 class SortOrder:
-    """An order with its joins and their parameters; the reference makes every place unique."""
+    """An order with its joins and their parameters; the reference makes each position unique."""
 
     def __init__(self, fields: Sequence[SortField], backward: bool, ref_descending: bool) -> None:
         self.joins = ""
@@ -125,19 +125,19 @@ class SortOrder:
         if len({sort.descending for sort in sorts}) == 1 and not any(
             sort.nullable for sort in sorts
         ):
-            # As one comparison, so that an index of all of them is entered at the place.
+            # A single row comparison lets an index scan start at the position.
             named, marks = ", ".join(sort.expression for sort in sorts), ", ".join("?" * len(sorts))
             return f"({named}) {'<' if self._ref.descending else '>'} ({marks})", list(place)
         return self._after_each(sorts, place)
 
     def _after_each(self, sorts: Sequence[_Sort], place: Place) -> SQL:
-        """The same for sort values that may be missing, or whose directions differ."""
+        """Like `after`, for sort values that may be missing or have different directions."""
         alternatives, parameters = [], list[object]()
         same, same_parameters = "", list[object]()
         for sort, value in zip(sorts, place, strict=True):
             column = sort.expression
             if value is None:
-                # Rows without a value are the last ones; backward, those with one follow.
+                # Rows without a value come last; backward, rows with a value follow them.
                 if self._backward:
                     alternatives.append(f"({same}{column} IS NOT NULL)")
                     parameters += same_parameters
@@ -152,7 +152,7 @@ class SortOrder:
             same_parameters.append(value)
         sql = " OR ".join(alternatives)
         if self._sorts and not self._sorts[0].nullable:
-            # Said once more without OR, so that an index is entered at the place, not at its start.
+            # Repeated without OR, so an index scan begins at the position, not at its start.
             sign = "<=" if self._sorts[0].descending else ">="
             return f"({sql}) AND {self._sorts[0].expression} {sign} ?", [*parameters, place[0]]
         return sql, parameters
@@ -185,14 +185,14 @@ class TargetedNear(NamedTuple):
 
 
 class Targeted(NamedTuple):
-    """Entities that state a relation to one of the targets, of which there are many."""
+    """Entities, of which there are many, that state a relation to one of the targets."""
 
     type: str
     targets: Sequence[str]
 
     @property
     def near(self) -> TargetedNear:
-        """The same for a few entities."""
+        """A form that suits probing a few entities."""
         return TargetedNear(self.type, self.targets)
 
     def sql(self) -> SQL:
@@ -272,7 +272,7 @@ async def rewrite_frequent(database: Database, condition: Condition) -> Frequent
 
 
 async def probe_part(database: Database, part: Has) -> Condition:
-    """The same for few entities, found by another condition: each of them is looked at."""
+    """Rewrite a condition to be probed on the few entities that another condition finds."""
     if part.key in KEY_COLUMNS:
         return Apart(part)
     return (await _near_part(database, part)) or part
@@ -343,7 +343,7 @@ class Query(Struct, frozen=True):
 
     @property
     def is_quick(self) -> bool:
-        """True if an index leads to exactly the rows of the page, so that no sort is needed."""
+        """True if an index yields exactly the rows of the page without sorting."""
         key = single_key(self.condition)
         if key is None or self.offset > _NEAR_ROWS:
             return False
@@ -372,16 +372,16 @@ class Query(Struct, frozen=True):
         return f"WITH {found} {selected}{order.by(named)}", parameters
 
     def kinds_sql(self, kind: str, columns: Sequence[str], most: int | None) -> SQL:
-        """The statement for the page of a kind, or with "" of any, and the numbers by kind.
+        """The statement for the page of a kind, or of any kind if "", and the numbers by kind.
 
-        The search for both is one, and ends with `most` entities. A row ends in NULL, or begins
-        with a kind and ends in its number. The order is by columns of our own.
+        Both use one search, which ends after `most` entities. Rows of the page end in NULL; the
+        others begin with a kind and end in its number. Only columns of `entities` can be sorted by.
         """
         order = self._order
         where, parameters = self.condition.sql()
         of_kind, kinds = Has("kind", [kind] if kind else None).sql()
         of_kind, kinds = self._placed(order, of_kind, kinds)
-        # One index has all of them but the time, and is a tenth as large as the entities.
+        # One index has all of these except the time, and is a tenth of the size of the table.
         matched = ", ".join(dict.fromkeys(["e.id", "e.kind", "e.ref", *order.values]))
         found, selected, values = self._found(
             order, ", ".join(columns), f"matching e WHERE {of_kind}", "NULL"
@@ -418,7 +418,7 @@ class Query(Struct, frozen=True):
 
     @property
     def _part(self) -> str:
-        # No parameters: PostgreSQL's plan for any number of rows is one for a tenth of all.
+        # Literals: with parameters, PostgreSQL's generic plan would assume a tenth of all rows.
         return f" LIMIT {self.limit} OFFSET {self.offset}"
 
     def _ranged(self, condition: Condition) -> SQL:
@@ -433,13 +433,13 @@ class Query(Struct, frozen=True):
             return where, parameters
         bounds = {">=": f"{kind}:", "<": f"{kind};"}
         if self.after is not None:
-            # SQLite enters an index at one bound, which has to be the position.
+            # SQLite uses only one bound to enter an index, and that must be the position.
             del bounds["<" if self.ref_descending is not self.backward else ">="]
         ranged = [f"({where})", *(f"e.ref {sign} ?" for sign in bounds)]
         return " AND ".join(ranged), [*parameters, *bounds.values()]
 
     def _placed(self, order: SortOrder, where: str, parameters: list[object]) -> SQL:
-        """The condition, for rows after the position alone."""
+        """The condition, restricted to rows after the position."""
         if self.after is None:
             return where, parameters
         condition, values = order.after(self.after)
@@ -448,9 +448,9 @@ class Query(Struct, frozen=True):
     def _found(
         self, order: SortOrder, columns: str, sources: str, *others: str
     ) -> tuple[str, str, list[str]]:
-        """The table `found` of a page's ids, the rows of them, and the sort values in it.
+        """The table `found` with a page's ids, a query of its rows, and its sort values.
 
-        It scans many rows: documents are read for the page only.
+        Many rows are scanned, so documents are read only for the page.
         """
         values = [f"found.s{place}" for place, _ in enumerate(order.values)]
         named = [f"{value} AS s{place}" for place, value in enumerate(order.values)]
@@ -464,9 +464,9 @@ class Query(Struct, frozen=True):
 
 
 class ResultPage(NamedTuple, Generic[T]):
-    """A page in order; `before` and `after` tell if there are more.
+    """A page in order; `before` and `after` are true if there are more items.
 
-    `places` are the positions of its first and its last item, none of an empty page.
+    `places` are the positions of the first and the last item; empty for an empty page.
     """
 
     items: list[T]
@@ -478,7 +478,7 @@ class ResultPage(NamedTuple, Generic[T]):
 async def query_page(
     database: Database, query: Query, selectivity: Selectivity | None = None
 ) -> ResultPage[str]:
-    """Up to `query.limit` entities, rendered; `selectivity` is that of the query's condition."""
+    """Up to `query.limit` rendered entities; `selectivity` is for the query's condition."""
     columns = f"e.ref, {RENDERED_DOCUMENT}"
     rows = await _query_rows(database, _with_next_row(query), columns, selectivity)
     return _build_page(query, rows, lambda ref, rendered: rendered)
@@ -487,7 +487,7 @@ async def query_page(
 async def query_page_of(
     database: Database, query: Query, columns: str, item: Callable[..., T]
 ) -> ResultPage[T]:
-    """The same with other columns, of which the first is the reference."""
+    """Like `query_page` with other columns, the first of which is the reference."""
     return _build_page(query, await _query_rows(database, _with_next_row(query), columns), item)
 
 
@@ -499,10 +499,10 @@ async def query_page_and_kinds(
     item: Callable[..., T],
     most: int | None = None,
 ) -> tuple[ResultPage[T], dict[str, int]]:
-    """Up to `query.limit` entities of a kind, or with "" of any, and the numbers by kind.
+    """Up to `query.limit` entities of a kind, or of any kind if "", and the numbers by kind.
 
-    Only `most` of the matching entities are looked at, in no order: if the numbers add up to that,
-    neither they nor the page tell of all.
+    Only the first `most` matches are read, unordered: if the numbers add up to `most`, both the
+    numbers and the page may be incomplete.
     """
     rows = await database.search(*_with_next_row(query).kinds_sql(kind, columns, most))
     found = [row[:-1] for row in rows if row[-1] is None]
@@ -510,7 +510,7 @@ async def query_page_and_kinds(
 
 
 def _with_next_row(query: Query) -> Query:
-    """The query with one entity more, which tells if there are more."""
+    """The query with one more entity, to detect whether more follow."""
     assert query.limit is not None
     return replace(query, limit=query.limit + 1)
 
@@ -555,7 +555,7 @@ async def stream_entities(database: Database, query: Query) -> AsyncIterator[lis
 
 
 def stream_documents(database: Database, query: Query) -> AsyncIterator[bytes]:
-    """The same as rendered JSON, each entity preceded by a comma, in chunks."""
+    """All entities of a query as rendered JSON, each preceded by a comma, in chunks."""
     assert query.limit is None
     return database.text(*query.sql(JOINED_DOCUMENT))
 
@@ -568,11 +568,11 @@ class _Counted:
 
 
 async def count_by_kind(database: Database) -> Mapping[str, int]:
-    """The number of entities of each kind that has any."""
+    """The number of entities of each existing kind."""
     known = database.remembered.of(_Counted)
     if known.state != await database.find(_STATE, _ENTITIES):
         async with known.one_at_a_time:
-            # Looked at before the count: what is written meanwhile makes it be counted again.
+            # Read before counting, so a concurrent write causes a recount.
             state = await database.find(_STATE, _ENTITIES)
             if known.state != state:
                 known.kinds = dict(await database.search(_COUNT_KINDS))
@@ -589,7 +589,7 @@ async def count_kinds(database: Database) -> dict[str, int]:
 async def count_exactly(
     database: Database, condition: Condition, selectivity: Selectivity | None = None
 ) -> int:
-    """Count the entities that meet the condition, of which the selectivity may be known."""
+    """Count the entities that meet the condition; pass its selectivity if known."""
     selectivity = selectivity or Selectivity(database, condition)
     key = single_key(condition)
     if key in ("", "kind"):
@@ -598,7 +598,7 @@ async def count_exactly(
     if key is None and (found := await selectivity.frequent()):
         condition = found.apart
     where, parameters = condition.sql()
-    # The entries of one value stand side by side in an index: they are counted in no time.
+    # Entries of one value are adjacent in an index, so counting is fast.
     ask = database.search if key is None else database.all
     rows = await ask(f"SELECT count(*) FROM entities e WHERE {where}", parameters)
     count: int = rows[0][0]
@@ -610,13 +610,13 @@ async def count_bounded(
 ) -> int:
     """Count the entities that meet the condition; `MORE_THAN_BOUND` for any number above the bound.
 
-    What is known without counting is exact above it, too.
+    Numbers known without counting are exact even above the bound.
     """
     if single_key(condition) in ("", "kind"):
         return await count_exactly(database, condition)
     selectivity = selectivity or Selectivity(database, condition)
     if found := await selectivity.frequent():
-        # SQLite lists what has a value sooner than it probes many entities.
+        # SQLite lists the entities with a value faster than it probes many entities.
         near = None if database.dialect == "sqlite" else found.near
         if (
             near
@@ -630,9 +630,9 @@ async def count_bounded(
 
 
 async def is_count_above_bound(database: Database, condition: Condition) -> bool:
-    """Return true if more than `COUNT_BOUND` entities have the one value that is the condition.
+    """Return true if the condition is a single value that more than `COUNT_BOUND` entities have.
 
-    It is told by an index alone; of any other condition the answer is no.
+    Uses an index only; returns false for any other condition.
     """
     match condition:
         case AllOf(parts=[Has(key, [value])]) if single_key(condition) is None:
@@ -655,7 +655,7 @@ def _count_among_first(condition: Condition, met: Condition) -> SQL:
     kind = required_kind(condition)
     of_kind, kinds = (Has("kind", [kind]) if kind else EVERYTHING).sql()
     where, parameters = met.sql()
-    # An index has them in this order, and kinds mixed; only columns that `met` names are read.
+    # An index has this order, with kinds mixed; only columns used by `met` are read.
     first = (
         "SELECT e.id, e.uid, e.ref, e.kind, e.namespace, e.name FROM entities e "
         f"WHERE {of_kind} ORDER BY e.name, e.ref LIMIT {_WINDOW}"
@@ -681,7 +681,7 @@ _COUNT_VALUES = (
     f"SELECT count(*) FROM (SELECT 1 FROM search WHERE {_KEY_ID} AND value = ? LIMIT ?) met"
 )
 
-# From one spelling to the next, because between them stand all the entities that have it.
+# Skips from one spelling to the next, because an index scan would visit every entity with it.
 _SPELLINGS = f"""
 WITH RECURSIVE spelled (original) AS (
     SELECT (SELECT min(original) FROM search WHERE {_KEY_ID} AND value = ?)
@@ -703,8 +703,8 @@ SELECT count(*) FROM (
 
 _UP_TO: Final = "SELECT COUNT(CASE WHEN id <= ? THEN 1 END), COUNT(*) FROM entities"
 
-# Entities come and go with a new revision of their set, or outside any set. The state has a name to
-# be found by: on PostgreSQL, all who ask for it at the same moment share one query.
+# Entities are added or removed by a new revision of their set, or outside any set. The state is
+# read by name, so concurrent requests on PostgreSQL share one query.
 _ENTITIES = "entities"
 
 _STATE = f"""

@@ -1,10 +1,10 @@
 """Rows derived from an entity's document: search rows, relations and compliance.
 
-Both ends of an edge show it in their rows (0006). An entity that shows very many relations is not
-rendered anew for a few that come or go: these are looked up and put in, or taken out.
+An edge is stored in the rows of both its ends (0006). An entity with very many relations is not
+rendered again for a few changes: the changed relations are looked up and inserted or removed.
 
-A write renders the entities of its own sets at any time, as their rows are its own. Those of other
-owners may get edges from other writes at the same moment: they are rendered last, under locks.
+A write can render entities of its own sets at any time, as it has locked their rows. Entities of
+other owners may get edges from concurrent writes, so they are rendered last, under locks.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -27,8 +27,8 @@ from factbook.storage.database import ReadSnapshot, take_numbers
 
 T = TypeVar("T")
 
-# Entities whose derived rows are in memory at the same time: so many, and so long together. A
-# character of a document gives rise to some 50 bytes of rows.
+# Limits on the number and the total length of entities whose derived rows are in memory at once.
+# Each character of a document takes about 50 bytes of rows.
 _PORTION = 1_000
 _LONGEST_PORTION = 4_000_000
 _KEY_COLUMNS = ("key_id", "value", "original", "entity_id")
@@ -37,12 +37,12 @@ EntitySearchRow = tuple[str, str, str, int]  # key, value, value as written, ent
 
 _decode_document = msgspec.json.Decoder().decode
 
-# Characters of rendered relations: about a thousand of them.
+# Characters of rendered relations: about a thousand relations.
 LARGE_ENTITY: Final = 64 * 1024
-# Edges that one write changes; with more, everything is rendered anew.
+# With more changed edges in one write, everything is rendered again.
 _FEW_EDGES = 1_000
 
-# Keys that are looked at, and deleted, in one go, so that no push waits long.
+# Keys checked, and deleted, at a time: few, so pushes do not wait long.
 _KEYS_AT_ONCE: Final = 500
 
 
@@ -57,9 +57,9 @@ class Derived(NamedTuple):
 
     @classmethod
     def of(cls, ref: str, document: str, *, without_spec: bool = False) -> Self:
-        """Derive the rows of one document; the compliance bits of relations are computed elsewhere.
+        """Derive the rows of one document, without the compliance bits of relations.
 
-        `without_spec`: only the rows derived from the other parts of the document.
+        With `without_spec`, only derive rows from the other parts of the document.
         """
         kind, _, rest = ref.partition(":")
         namespace, _, name = rest.partition("/")
@@ -109,20 +109,20 @@ _parts = msgspec.json.Decoder(_Parts).decode
 
 
 def _read_spec(document: str) -> bytes:
-    # Decoded they would compare true and 1 as the same, which the search index tells apart.
+    # Decoded values would compare true and 1 as equal, but the search index distinguishes them.
     return bytes(_parts(document).spec)
 
 
 def _subtract_rows(rows: set[T], others: set[T]) -> list[T]:
-    # A difference of sets is one call, during which no other thread runs.
+    # A set difference would be one call, which blocks other threads.
     return [row for row in rows if row not in others]
 
 
 class Interned:
     """Search rows with keys replaced by integers, which makes the index a third smaller.
 
-    Keys are stored aside, so that no write waits for another one with the same new key, unless the
-    transaction creates the table.
+    Keys are stored in a transaction `aside`, unless this one creates the table: otherwise a write
+    would wait for another write with the same new key.
     """
 
     def __init__(self, transaction: Transaction, *, creates: bool = False) -> None:
@@ -151,7 +151,7 @@ class Interned:
             return
         with self._aside() as aside:
             aside.lock("search keys")
-            new = self._missing(aside, new)  # others may have added some a moment ago
+            new = self._missing(aside, new)  # other writes may just have added some
             fresh = list(zip(new, take_numbers(aside, "search_key", len(new)), strict=True))
             aside.insert("search_keys", ("key", "id"), fresh)
         self._ids.update(fresh)
@@ -177,15 +177,15 @@ def rebuild_search(transaction: Transaction) -> None:
 
 
 async def find_unindexed(database: Database, sample: int) -> tuple[int, list[str]]:
-    """The number of sampled entities, and the references of those that filters do not find.
+    """The number of sampled entities, and the references of those missing from the search index.
 
-    Each search row derived from a document is looked up by its key.
+    Looks up each search row derived from a sampled document.
     """
     [low, high] = await database.one("SELECT MIN(id), MAX(id) FROM entities") or (None, None)
     if low is None:
         return 0, []
     step = max(1, (high - low) // sample)
-    # At one moment: a push changes documents and rows together.
+    # Read one snapshot: a push changes documents and rows together.
     async with database.moment() as moment:
         ids, refs, documents = await moment.columns(_SAMPLED, (list(range(low, high + 1, step)),))
         rows = list(zip(ids or (), refs or (), documents or (), strict=True))
@@ -225,12 +225,13 @@ class RelationRenderer:
         self._held = held
         self.touched: set[str] = set()
         self.rendered: set[int] = set()
-        # The relations that may have come or gone, by what shows them; None: too many.
+        # Relations that may have been added or removed, by the entity that shows them; None: too
+        # many.
         self._asked: dict[str, set[Relation]] | None = {}
         self._noted = 0
 
     def note(self, ref: str, edges: Iterable[Relation]) -> None:
-        """Render both ends of changed edges of an entity; its own end if its row is an old one."""
+        """Mark the ends of an entity's changed edges to be rendered."""
         for type_, target in edges:
             self.touched.add(target)
             self._noted += 1
@@ -241,7 +242,7 @@ class RelationRenderer:
                 self._asked.setdefault(ref, set()).add((type_, target))
 
     def own(self, added: Collection[str]) -> None:
-        """Render those that no other write renders meanwhile, nor points at, as at the added."""
+        """Render entities that no other write can render, nor refer to, as to the added ones."""
         early = self.touched if self._held.is_alone else self.touched.difference(added)
         for portion in split_portions(ordered(early)):
             found = self._owned(portion)
@@ -250,9 +251,9 @@ class RelationRenderer:
             self.touched.difference_update(own)
 
     def others(self, added: dict[str, int]) -> None:
-        """Render the rest, and those of the added entities to which others had pointed.
+        """Render the rest, and added entities that other entities already refer to.
 
-        To do at the end: from here to the commit, others wait who write about the same references.
+        Call it last: from here to the commit, other writes with the same references wait.
         """
         self._held.meet(self._transaction, [*self.touched, *added])
         late = self._pointed_to(added)
@@ -260,7 +261,7 @@ class RelationRenderer:
             if self._asked is not None:
                 self._asked.pop(ref, None)
         if self._held.is_alone:
-            self.touched.clear()  # what is left does not exist
+            self.touched.clear()  # the remaining entities do not exist
         for portion in split_portions(ordered(self.touched | late)):
             found = self._owned(portion)
             while self._held.share(self._transaction, {owner for _, owner in found.values()}):
@@ -271,15 +272,15 @@ class RelationRenderer:
         rows = list(_read_rendered(self._transaction, ids, self._asked or {}))
         self._transaction.many(
             "UPDATE entities SET relations = ?, "
-            # Another write may have set the bit since the others were read.
+            # Another write may have set this bit since the row was read.
             f"compliance = (compliance & {kinds.OWNER_RENAMED}) | ? WHERE id = ?",
             rows,
         )
         self.rendered.update(row[2] for row in rows)
 
     def _owned(self, refs: list[str]) -> dict[str, tuple[int, str]]:
-        """Ids and owners of those of these entities that exist."""
-        # Of the targets of a relation most need not exist: nothing more is read of those.
+        """Ids and owners of the existing entities among these references."""
+        # Many targets of relations may not exist, so relations are read only later.
         rows = self._transaction.all(
             "SELECT e.ref, e.id, s.name FROM entities e LEFT JOIN sets s ON s.id = e.set_id "
             "WHERE e.ref IN LIST(?)",
@@ -288,7 +289,7 @@ class RelationRenderer:
         return {ref: (id_, locks.owner(name, ref)) for ref, id_, name in rows}
 
     def _pointed_to(self, added: dict[str, int]) -> set[str]:
-        """Those of the added entities to which others than these state edges."""
+        """The added entities to which other entities state edges."""
         if not added:
             return set()
         sources = set(added.values())
@@ -328,7 +329,7 @@ def _read_rendered(
 def _find_edges(
     transaction: Transaction, ref: str, id_: int, asked: Iterable[Relation]
 ) -> set[Relation]:
-    """Those of an entity's relations that it states itself, or the other side."""
+    """The relations in `asked` that either the entity or the other side states."""
     by_type: dict[str, list[str]] = {}
     for type_, target in asked:
         by_type.setdefault(type_, []).append(target)
@@ -370,8 +371,8 @@ async def sweep_search_keys(database: Database, pace: Throttle) -> int:
 
 
 def _forget_search_keys(transaction: Transaction, *, ids: list[int]) -> int:
-    # A push may have found one of them since, and added rows under it. Pushes share this lock from
-    # before they look for keys until their rows are committed.
+    # A push may have used one of these keys since they were listed. Pushes share this lock from
+    # before they look up keys until their rows are committed.
     locks.lock_alone(transaction)
     return transaction.run(_FORGET_KEYS, (ids,))
 
@@ -394,7 +395,7 @@ SELECT s.ref FROM entities s JOIN relations r ON r.source_id = s.id
 WHERE s.ref IN LIST(?) AND r.type = ? AND r.target_ref = ?
 """
 
-# The limit keeps PostgreSQL from reading all search rows for the keys of one page.
+# The LIMIT keeps PostgreSQL from reading all search rows for the keys of one page.
 _KEY_USES: Final = """
 SELECT k.id, (SELECT s.key_id FROM search s WHERE s.key_id = k.id LIMIT 1)
 FROM search_keys k WHERE k.id > ? ORDER BY k.id LIMIT ?

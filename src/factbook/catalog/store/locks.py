@@ -1,16 +1,16 @@
-"""Locks of the catalog's writes: those of different sets run at the same time on PostgreSQL.
+"""Locks of catalog writes, which let writes of different sets run concurrently on PostgreSQL.
 
-Every write takes locks in the same order, so that none waits in a circle:
+Every write takes locks in the same order to prevent deadlocks:
 
-1. The catalog, shared. Whoever takes it alone keeps out every other write: rare writes that concern
-   all sets, and releases before this one, which knew no other lock.
-2. The owners of the entities that it changes, each alone. No other write touches their rows.
-3. When everything else is written, the references at which its edges meet those of others, as one
-   of a few stripes. From here to the commit it is quick.
+1. The catalog, shared. An exclusive lock blocks every other write: rare writes that affect all
+   sets use it, and early releases, which had no other lock.
+2. The owners of the entities that it changes, each exclusively. No other write touches their rows.
+3. After everything else is written, the references that its edges may have in common with other
+   writes, each as one of a few stripes. These locks are held only briefly, until the commit.
 
-An edge changes the relations that its target shows, whoever owns that. To write there, the write
-shares the lock of the target's owner, without waiting: a write of that owner may wait for this one.
-If somebody has it, this write begins anew, and waits for that lock before it takes any other.
+An edge changes the relations that its target shows, even if another owner has the target. To write
+there, the write shares the lock of that owner, without waiting: a write of that owner may wait for
+this one. If the lock is taken, this write restarts and waits for that lock before taking any other.
 """
 
 import zlib
@@ -20,37 +20,37 @@ from typing import Final, Protocol
 from factbook.storage import Transaction
 from factbook.storage.database import RestartError
 
-# Locks are in a table of PostgreSQL's that is shared by all, by default with room for 6,400.
+# PostgreSQL has one lock table for all connections, with room for 6,400 locks by default.
 _STRIPES: Final = 64
-# Whoever needs so many has most of the stripes, too, which only one write has at a time.
+# A write with more owners needs most of the stripes anyway, so it cannot run concurrently.
 _MOST_OWNERS: Final = 256
 _MOST_RESTARTS: Final = 3
 
 
 def owner(set_name: str | None, ref: str) -> str:
-    """The lock of an entity's rows: that of its set, or one for some of those outside any set."""
+    """The lock name of an entity's rows: its set, or a stripe of the entities outside any set."""
     return f"outside {_stripe(ref)}" if set_name is None else f"set {set_name}"
 
 
 def lock_alone(transaction: Transaction) -> None:
-    """Wait for the other writes of the catalog, and keep them out."""
+    """Wait for all other catalog writes and block new ones."""
     transaction.lock("catalog")
 
 
 class WriteGuard(Protocol):
-    """Condition of a write that is looked at under its locks: when it begins and when it ends."""
+    """Condition of a write, checked under its locks when it begins and when it ends."""
 
     def begin(self, transaction: Transaction, held: "WriteLocks") -> None:
-        """Look before anything is written, and lock what else it depends on; may refuse."""
+        """Check before anything is written, and take further locks if needed; may refuse."""
 
     def end(self, transaction: Transaction) -> str:
-        """Look again when everything is written; what allows the write, for the audit."""
+        """Check again after everything is written; returns the grant to record in the audit."""
 
 
 class WriteLocks:
-    """The locks of one write, kept over its restarts; `needed` are owners, true if shared.
+    """The locks of one write, kept across restarts; `needed` maps owners to true if shared.
 
-    `is_alone` if no other write of the catalog runs at the same time.
+    `is_alone` is true if no other catalog write can run at the same time.
     """
 
     def __init__(self, needed: dict[str, bool], guard: WriteGuard | None = None) -> None:
@@ -62,13 +62,13 @@ class WriteLocks:
         self._held: dict[str, bool] = {}
 
     def begin(self, transaction: Transaction) -> None:
-        """Take the locks that the write is known to need; its guard may refuse it."""
+        """Take the locks known to be needed; the guard may refuse the write."""
         self._take(transaction)
         if self._guard is not None:
             self._guard.begin(transaction, self)
 
     def end(self, transaction: Transaction) -> str:
-        """Let the guard look at what was written; what allowed it, or an empty text."""
+        """Run the guard's final check; returns its grant, or an empty text without a guard."""
         return "" if self._guard is None else self._guard.end(transaction)
 
     def _take(self, transaction: Transaction) -> None:
@@ -79,18 +79,18 @@ class WriteLocks:
         if self.is_alone:
             return
         if self._missed:
-            # Whoever has them may need, in the end, what this write is about to take.
+            # Their holders may later need locks that this write is about to take.
             transaction.outwait(self._missed)
             self._missed = {}
         transaction.lock_each(self._needed)
         self._held |= self._needed
 
     def owns(self, name: str) -> bool:
-        """Return true if nobody else changes or renders entities of this owner."""
+        """Return true if no other write can change or render entities of this owner."""
         return self.is_alone or not self._held.get(name, True)
 
     def require(self, owners: Iterable[str]) -> None:
-        """Begin anew, unless these owners are locked for this write alone."""
+        """Restart unless this write has locked these owners exclusively."""
         missed = {name: False for name in owners if not self.owns(name)}
         if missed:
             self._restart(missed)
@@ -98,7 +98,7 @@ class WriteLocks:
     def share(self, transaction: Transaction, owners: Iterable[str]) -> bool:
         """Share the locks of these owners; returns true if any of them was not held before.
 
-        Begins anew if somebody has one of them alone.
+        Restarts if another write holds one of them exclusively.
         """
         new = {name: True for name in owners if not self.is_alone and name not in self._held}
         if not new:

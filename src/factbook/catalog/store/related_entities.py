@@ -1,6 +1,6 @@
-"""Relations among entities, and summaries of entities in a few words.
+"""Relations among entities, and short summaries of entities.
 
-Relations are what belongs to entities, groups below groups, and broken references.
+Relations include dependents of an entity, subgroups, and broken references.
 """
 
 from collections import Counter
@@ -21,8 +21,8 @@ from factbook.catalog.store.stored_entities import (
 )
 from factbook.storage import Database, Transaction
 
-# Of `entities e`, NULL without one. Lists of owners from earlier releases, and lists of systems,
-# count as their first.
+# The owner of `entities e`, NULL without one. Lists of owners (from earlier releases) and lists of
+# systems count as their first item.
 OWNER: Final = """(
     SELECT MIN(o.target_ref) FROM relations o WHERE o.source_id = e.id AND o.type = 'ownedBy'
 )"""
@@ -30,7 +30,7 @@ SYSTEM: Final = """(
     SELECT MIN(p.target_ref) FROM relations p WHERE p.source_id = e.id AND p.type = 'partOf'
         AND p.target_ref >= 'system:' AND p.target_ref < 'system;'
 )"""
-# Groups below one that are read, so that no tree makes a statement too long.
+# Limit on subgroups, to bound the length of statements.
 MOST_GROUPS: Final = 1_000
 
 _LACKS_OWNER: Final = Not(Related(["ownedby"]))
@@ -52,14 +52,14 @@ ReferenceField = Literal[
     "members",
     "memberOf",
 ]
-# Targets that are listed of an entity.
+# Targets listed for one entity.
 _MOST: Final = 20
 _FIELDS: Final = {field.name: field for fields in RELATIONS.values() for field in fields}
 _TYPES: Final = Counter(field.type for field in _FIELDS.values())
 
 
 class Belonging(NamedTuple):
-    """The relation, as in `ownedBy`, and the entities of which one is its target."""
+    """A relation type, such as `ownedBy`, and its possible targets."""
 
     type: str
     targets: Sequence[str]
@@ -88,7 +88,7 @@ async def page_belonging(
     limit: int,
     also: Sequence[Condition] = (),
 ) -> BelongingPage:
-    """Up to `limit` entities after a reference, of those that meet the other conditions."""
+    """Up to `limit` entities after a reference that also meet the other conditions."""
     condition = AllOf([Related([about.type.lower()], about.targets), *also])
     total = await (
         entity_query.count_bounded(database, condition)
@@ -100,7 +100,7 @@ async def page_belonging(
         columns = f"e.ref, e.id, {DOCUMENT}"
         found = await entity_query.query_page_of(database, query, columns, BelongingEntity)
         return BelongingPage(found.items, total, found.after)
-    # Of so many, the next ones are found by looking at one entity after the other.
+    # With this many, the next ones are found by probing entities one by one.
     values = after or "", about.type, list(about.targets)
     rows = await database.search(f"{_IN_ORDER} LIMIT {limit + 1}", values)
     entities = [BelongingEntity(*row) for row in rows[:limit]]
@@ -117,10 +117,10 @@ async def _count_belonging(database: Database, about: Belonging) -> int:
 
 
 class CatalogPart(NamedTuple):
-    """Some of the entities; None leaves a restriction out.
+    """A part of the catalog; None means no restriction.
 
-    `owners` are references; an empty list stands for entities without an owner, as "" does for
-    those without a system.
+    `owners` are references; an empty list means entities without an owner, and "" as `system`
+    means entities without a system.
     """
 
     kind: str | None = None
@@ -149,7 +149,7 @@ class CatalogPart(NamedTuple):
 
 
 async def list_groups_below(database: Database, group: str) -> list[str]:
-    """The group and all groups below it, nearest first, up to `MOST_GROUPS`.
+    """The group and all its subgroups, nearest first, up to `MOST_GROUPS`.
 
     A group that is its own ancestor is listed once.
     """
@@ -172,17 +172,17 @@ _LACKS_SYSTEM: Final = Not(_InSystem())
 
 
 async def read_group_parents(database: Database) -> dict[str, set[str]]:
-    """The groups that each group is a child of, whichever of the two says so."""
+    """The parents of each group, whether stated by the parent or the child."""
     return _collect_parents(await database.search(_GROUPS))
 
 
 def read_group_parents_within(transaction: Transaction) -> dict[str, set[str]]:
-    """The same within a transaction."""
+    """Like `read_group_parents`, within a transaction."""
     return _collect_parents(transaction.all(_GROUPS))
 
 
 async def read_system_domains(database: Database) -> dict[str, str]:
-    """The domain that each system is part of: the first by its reference."""
+    """The domain of each system; the first by reference if there are several."""
     return dict(await database.search(_SYSTEMS))
 
 
@@ -195,14 +195,14 @@ def _collect_parents(rows: list[tuple[str, str, str]]) -> dict[str, set[str]]:
 
 
 class BrokenReference(NamedTuple):
-    """A reference that leads to nothing, with the field of spec that holds it."""
+    """A reference to a missing entity, with the spec field that holds it."""
 
     field: str
     target: str
 
 
 class BrokenEntity(NamedTuple):
-    """The first broken references of an entity, and who pushed it; `set` is None outside any."""
+    """An entity's first broken references, and who pushed it; `set` is None outside any set."""
 
     set: str | None
     pushed_by: str
@@ -210,7 +210,7 @@ class BrokenEntity(NamedTuple):
 
 
 class Dangling(NamedTuple):
-    """Entities with such a reference in this field, or with ANY in one of them."""
+    """Entities with a broken reference in this field, or in any field for ANY."""
 
     field: ReferenceField
 
@@ -222,7 +222,7 @@ class Dangling(NamedTuple):
 async def find_broken_references(
     database: Database, refs: Sequence[str], field: ReferenceField
 ) -> dict[str, BrokenEntity]:
-    """Those of these entities that have such references."""
+    """The entities among these that have broken references."""
     found: dict[str, BrokenEntity] = {}
     where, values = _dangling_condition(field)
     rows = await database.search(_BROKEN.format(where=where), (list(refs), *values, _MOST))
@@ -243,7 +243,7 @@ def _dangling_condition(field: ReferenceField) -> SQL:
     _, kind, type_ = _FIELDS[field]
     if _TYPES[type_] == 1:
         return f"r.type = ? AND {missing}", [type_]
-    # The kind of the target tells the fields of one type apart.
+    # The target's kind distinguishes fields with the same relation type.
     bounds = [f"{kind}:", f"{kind};"]
     return f"r.type = ? AND r.target_ref >= ? AND r.target_ref < ? AND {missing}", [type_, *bounds]
 
@@ -255,8 +255,8 @@ SELECT COUNT(*), COUNT(DISTINCT source_id) FROM (
 ) found
 """
 
-# The offset keeps PostgreSQL from listing all that have the targets, as its plan for any targets
-# does, which it takes from the sixth time on. The limit is no parameter for the same reason.
+# The OFFSET keeps PostgreSQL from listing all entities with the targets, as its generic plan, used
+# from the sixth execution on, would. The LIMIT is a literal for the same reason.
 _IN_ORDER: Final = f"""
 SELECT e.ref, e.id, {DOCUMENT} FROM entities e WHERE e.ref > ? AND EXISTS (
     SELECT 1 FROM relations r
@@ -295,14 +295,14 @@ SELECT ref, type, target_ref, name, updated_by FROM (
 
 Group = Literal["kind", "namespace", "type", "lifecycle", "tag", "owner", "system"]
 
-# A document that is longer is not read for a line about it.
+# Longer documents are not read for a summary.
 _LONGEST: Final = 200_000
 
 
 class EntityWithOwner(NamedTuple):
     """An entity with its id, the time of its last change, and the document of its owner.
 
-    That is None without an owner, and without one in the catalog.
+    The owner's document is None if there is no owner or the owner is not in the catalog.
     """
 
     stored: StoredEntity
@@ -312,7 +312,7 @@ class EntityWithOwner(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """An entity in a few words; None for what it does not say."""
+    """A short summary of an entity; None for missing values."""
 
     ref: str
     title: str | None
@@ -322,7 +322,7 @@ class Summary(NamedTuple):
 
 
 class FilterCandidate(NamedTuple):
-    """An entity that may be wanted; `document` is None where it was not asked for."""
+    """An entity that may match a filter; `document` is None if not requested."""
 
     ref: str
     id: int
@@ -346,7 +346,7 @@ async def page_summaries(
 async def page_summaries_and_total(
     database: Database, condition: Condition, limit: int, after: str | None
 ) -> tuple[ResultPage[Summary], int]:
-    """The same with the number of all that meet the condition, up to `MORE_THAN_BOUND`."""
+    """Like `page_summaries`, with the number of all matches, up to `MORE_THAN_BOUND`."""
     query = Query(condition=condition, limit=limit, after=[after] if after else None)
     if not query.is_quick and await entity_query.rewrite_frequent(database, condition) is None:
         found, counted = await entity_query.query_page_and_kinds(
@@ -378,9 +378,9 @@ async def list_filter_candidates(
 async def count_by_group(
     database: Database, condition: Condition, by: Group, total: int
 ) -> dict[str | None, int]:
-    """The number of entities by a value that they have, of `total` that meet the condition.
+    """The number of entities by value, among the `total` that meet the condition.
 
-    One with several tags counts for each; those without a value count for None.
+    An entity with several tags counts for each; entities without a value count for None.
     """
     where, parameters = condition.sql()
     if key := _KEYS.get(by):

@@ -1,8 +1,8 @@
 """History of sets: revisions and their changes, and removed entities, remembered for days.
 
-Removed entities are remembered by their external id, and by reference. A move to another reference
-is a removal and an addition in one write. An entity with another external id than the remembered
-one of its name is another thing, and begins with nothing.
+Removed entities are remembered by external id and by reference. A move to another reference is a
+removal and an addition in one write. If the external id differs from the one remembered for the
+name, the entity is a different one and starts without history.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -22,20 +22,20 @@ from factbook.storage.database import RestartError, Touched
 ChangeKind = Literal["added", "updated", "removed"]
 CHANGE_KINDS: Final[tuple[ChangeKind, ...]] = ("added", "updated", "removed")
 
-# Revisions that one page looks through, and entities of one revision, if only some are wanted.
+# Limits on the revisions, and the entities of one revision, that a filtered page scans.
 _REVISIONS: Final = 50
 _LOOKED_THROUGH: Final = 2_000
 
-# Sorts behind every reference.
+# Sorts after every reference.
 _LAST_REVISION: Final = chr(0x10FFFF)
 
-# Told, with the reference that it had, of an entity that moves.
+# Topic for moved entities, together with the previous reference.
 _MOVED: Final = "moved entities"
 
-# No reference has one.
+# Never occurs in a reference.
 _ASIDE: Final = "#"
 _BEHIND_ASIDE: Final = chr(ord(_ASIDE) + 1)
-# No external id has one.
+# Never occurs in an external id.
 _IN_SET: Final = "\t"
 _TABLES: Final = ("removed_entities", "entities")
 
@@ -64,10 +64,10 @@ def record_revision(
     now: int,
     restored: int | None = None,
 ) -> SetRow:
-    """Write the next revision of a set before its plan is carried out; returns the set after it."""
+    """Write the next revision of a set before its plan is applied; returns the new set."""
     number = target.revision + 1
     changes = plan.changes
-    # A write of one entity does not look at the others.
+    # A write of one entity does not read the others.
     changes["unchanged"] = target.item_count - changes["updated"] - changes["removed"]
     transaction.run(
         "INSERT INTO revisions (set_id, number, created_by, created_at, added, updated, removed, "
@@ -77,7 +77,7 @@ def record_revision(
     changed = [item.id for _, item in plan.updated] + [item.id for item in plan.removed]
     if changed:
         transaction.run(_KEEP_CHANGED, (number, target.id, changed))
-    # An entity whose name another thing took over had a document under that reference before.
+    # A name taken over by a different entity already had a document before.
     new = {item.ref for item in plan.added}.difference(item.ref for item in plan.removed)
     new.update(item.ref for item, _ in plan.taken)
     transaction.insert(
@@ -118,7 +118,7 @@ def read_documents_at(transaction: Transaction, target: SetRow, number: int) -> 
 
 @contextmanager
 def reword_rejection(number: int) -> Iterator[None]:
-    """Reword the rejection of a restore for callers that may not read the revisions it cites."""
+    """Reword a restore's rejection for callers that may not read the revisions it cites."""
     try:
         yield
     except InvalidItemsError as error:
@@ -132,7 +132,7 @@ def reword_rejection(number: int) -> Iterator[None]:
 
 
 def _undo_changes(content: list[Row], changed: list[Row]) -> list[Row]:
-    """The content of a set before one revision, whose changes come ordered by position."""
+    """The content of a set before one revision; `changed` is ordered by position."""
     refs = {ref for _, ref, _ in changed}
     kept = iter([row for row in content if row[0] not in refs])
     before: list[Row] = []
@@ -223,9 +223,9 @@ EVERY_CHANGE: Final = ChangeFilter()
 
 
 class RevisionChanges(NamedTuple):
-    """A page of the entities changed by a revision, by reference; `more` is where the next begins.
+    """A page of entities changed by a revision, by reference; `more` is the next page's start.
 
-    A page of few of them looks through a bounded number of all, so it may hold none.
+    A filtered page scans a bounded number of changes, so it may be empty.
     """
 
     revision: SetRevision
@@ -332,7 +332,7 @@ async def _read_changed(
     database: Database, set_id: int, number: int, before: dict[str, str | None]
 ) -> list[Changed]:
     """Compare the entities changed by a revision with their documents before it."""
-    # What an entity was after a revision is what it was before the next one that changed it.
+    # An entity's state after a revision is its state before the next revision that changed it.
     later = await database.all(_LATER, (set_id, number, list(before)))
     rest = [ref for ref in before if ref not in {ref for ref, _ in later}]
     now: dict[str, str] = dict(await database.all(_CURRENT, (set_id, rest)))
@@ -369,10 +369,10 @@ def remember_removed(
 
 
 def make_memory_key(set_name: str | None, external_id: str) -> str:
-    """The text by which an external id is remembered; empty without one.
+    """The key under which an external id is remembered; empty without one.
 
-    One that an importer states is known everywhere, one that is pushed only in its set: otherwise a
-    pusher could claim what another set removed.
+    Ids from importers are known in all sets, pushed ids only in their own set: otherwise a pusher
+    could claim an entity that another set removed.
     """
     if not external_id or set_name is None:
         return ""
@@ -384,13 +384,13 @@ def make_memory_key(set_name: str | None, external_id: str) -> str:
 def recall_removed(
     transaction: Transaction, added: Mapping[str, str]
 ) -> dict[str, tuple[int, str]]:
-    """Ids and uids of removed entities that are added again; they are not remembered any more.
+    """Ids and uids of removed entities that are added again; also forgets these.
 
-    `added` has the memory key by reference. A namesake with another external id is set
-    aside: its name belongs to something else now.
+    `added` maps references to memory keys. A remembered entity of the same name with a different
+    external id is set aside: its name now belongs to the new entity.
     """
     keys = sorted({key for key in added.values() if key})
-    # The latest last, which counts.
+    # The latest comes last and wins.
     known = transaction.all(
         f"{_READ_REMOVED} external_id IN LIST(?) ORDER BY removed_at, id", (keys,)
     )
@@ -412,18 +412,18 @@ def recall_removed(
 
 
 def forget_removed(transaction: Transaction, before: int) -> list[int]:
-    """Forget what was removed before that time; the ids."""
+    """Forget entities removed before that time; returns their ids."""
     gone = transaction.all(
         "DELETE FROM removed_entities WHERE removed_at < ? RETURNING id, ref, external_id",
         (before,),
     )
-    # Whatever gets one of their names is another thing.
+    # Any later entity with one of these names is a different one.
     _vacate_names(transaction, {ref: id_ for id_, ref, key in gone if key and _ASIDE not in ref})
     return [row[0] for row in gone]
 
 
 def _may_be_same(known: str | None, key: str) -> bool:
-    """True unless both sides have an external id, and not the same."""
+    """True unless both sides have external ids that differ."""
     return not known or not key or known.partition(_IN_SET)[0] == key.partition(_IN_SET)[0]
 
 
@@ -434,12 +434,12 @@ def _set_aside_namesakes(transaction: Transaction, namesakes: Mapping[str, int])
 
 
 def make_aside_ref(ref: str, id_: int) -> str:
-    """The reference in place of that which an entity lost to another thing."""
+    """A substitute reference for an entity that lost its reference to a different one."""
     return f"{ref}{_ASIDE}{id_}"
 
 
 def _vacate_names(transaction: Transaction, left: Mapping[str, int]) -> None:
-    """Tell that entities no longer have these names; accounts of such names prove nothing now."""
+    """Record that entities lost these names, and unlink accounts of the same names."""
     for ref, id_ in left.items():
         transaction.touch((_MOVED, ref), (id_,))
     if people := [ref for ref in left if ref.startswith(users.PREFIX)]:
@@ -447,9 +447,9 @@ def _vacate_names(transaction: Transaction, left: Mapping[str, int]) -> None:
 
 
 def check_removed(transaction: Transaction, refs: list[str]) -> None:
-    """Begin anew if an entity was added and removed by others since it was planned to add it.
+    """Restart if other writes added and removed one of these entities since it was planned.
 
-    Then it has another id. From now on no other write can add it.
+    Its remembered id must be used then. From now on no other write can add the entity.
     """
     rows = "SELECT 1 FROM removed_entities WHERE ref IN LIST(?) LIMIT 1"
     if remembers_removed(transaction) and transaction.one(rows, (refs,)) is not None:
@@ -457,19 +457,19 @@ def check_removed(transaction: Transaction, refs: list[str]) -> None:
 
 
 def list_moved_refs(touched: Touched) -> dict[str, int]:
-    """The ids of what has moved in a transaction, by the references before."""
+    """The ids of entities moved in a transaction, by previous reference."""
     return {topic[1]: id_ for topic, ids in touched.items() if topic[0] == _MOVED for id_ in ids}
 
 
 def read_removed_refs(transaction: Transaction, ids: Iterable[int]) -> dict[int, str]:
-    """The references by which entities with these ids are in the catalog, or remembered, by id."""
+    """The references of these entities, in the catalog or remembered, by id."""
     wanted = sorted(ids)
     sql = (f"SELECT id, ref FROM {table} WHERE id IN LIST(?)" for table in _TABLES)
     return dict(chain.from_iterable(transaction.all(each, (wanted,)) for each in sql))
 
 
 def find_ref_holders(transaction: Transaction, refs: Collection[str]) -> list[Holder]:
-    """Entities of the catalog that still name these references, the named ones themselves first."""
+    """Entities in the catalog that still refer to these references, those with them first."""
     given = sorted(refs)
     return [
         Holder(ref, set_name, relation)
@@ -479,7 +479,7 @@ def find_ref_holders(transaction: Transaction, refs: Collection[str]) -> list[Ho
 
 
 def erase_removed(transaction: Transaction, refs: Collection[str]) -> ErasedEntities:
-    """Delete what is remembered of removed entities, and their documents of earlier revisions."""
+    """Delete the memory of removed entities, and their documents in earlier revisions."""
     given = sorted(refs)
     found = transaction.all(_DOCUMENTS, (given,))
     transaction.many(
@@ -496,12 +496,12 @@ def erase_removed(transaction: Transaction, refs: Collection[str]) -> ErasedEnti
 
 
 def remembers_removed(transaction: Transaction) -> bool:
-    """True if anything is remembered."""
+    """True if any removed entity is remembered."""
     return transaction.one("SELECT 1 FROM removed_entities LIMIT 1") is not None
 
 
-# Places, not positions: they say between which others a removed entity was, whatever becomes of
-# the numbers that order the set.
+# Row numbers instead of positions: they keep a removed entity's place among the others even if the
+# set is renumbered.
 _KEEP_CHANGED = f"""
 INSERT INTO revision_changes (set_id, number, ref, position, document)
 SELECT i.set_id, ?, e.ref, i.place, {DOCUMENT} FROM (
@@ -532,8 +532,8 @@ SELECT ref, document FROM revision_changes
 WHERE set_id = ? AND number = ? AND ref > ? ORDER BY ref LIMIT ?
 """
 
-# For each later revision a look at these references, however much else it changed. The rows come
-# newest first: of several, the earliest wins.
+# Looks up only these references in each later revision, however many others it changed. Rows come
+# newest first, so the earliest wins.
 _LATER = """
 SELECT c.ref, c.document FROM revisions r CROSS JOIN revision_changes c
 WHERE r.set_id = ? AND r.number > ? AND c.set_id = r.set_id AND c.number = r.number
@@ -557,7 +557,7 @@ SELECT e.ref, coalesce(s.name, ''), r.type FROM relations r JOIN entities e ON e
 LEFT JOIN sets s ON s.id = e.set_id WHERE r.target_ref IN LIST(?) ORDER BY e.ref, r.type LIMIT 100
 """
 
-# By revision, as changes have no index by reference.
+# Looked up by revision, as changes have no index by reference.
 _DOCUMENTS = """
 SELECT c.set_id, c.number, c.ref, c.document FROM revisions r CROSS JOIN revision_changes c
 WHERE c.set_id = r.set_id AND c.number = r.number AND c.ref IN LIST(?)

@@ -14,22 +14,22 @@ from factbook.storage import Database, Row, Transaction
 
 _METADATA = '"metadata":{'
 
-# The whole document again, of `entities e`.
+# The whole document of `entities e`, reassembled.
 DOCUMENT = "e.head || e.body || '}'"
 
-# The same, rendered, as parts that only have to be joined.
+# The rendered document, as parts to concatenate.
 _PARTS = (
     """e.head || '"uid":"' || e.uid || '","etag":"' || e.etag || '",'""",
     "e.body",
     """',"relations":' || e.relations || CASE WHEN e.problems IS NULL THEN '}' """
     """ELSE ',"status":{"items":' || e.problems || '}}' END""",
 )
-# As one column: quicker to read where the rows of a page are few.
+# As one column: faster for pages with few rows.
 RENDERED_DOCUMENT = " || ".join(_PARTS)
 # As columns that follow a comma.
 JOINED_DOCUMENT = ", ".join([f"',' || {_PARTS[0]}", *_PARTS[1:]])
 
-# The stored bits of `entities e`, and that of its owner.
+# The stored bits of `entities e`, and the bit of its owner.
 COMPLIANCE = f"""e.compliance + CASE WHEN (e.compliance & {HAS_OWNER_RELATION}) <> 0 AND EXISTS (
     SELECT 1 FROM relations o JOIN entities t ON t.ref = o.target_ref
     WHERE o.source_id = e.id AND o.type = 'ownedBy'
@@ -37,16 +37,16 @@ COMPLIANCE = f"""e.compliance + CASE WHEN (e.compliance & {HAS_OWNER_RELATION}) 
 
 # Entities whose facts are read in one statement.
 _PORTION = 2_000
-# A document that is longer is not read for a name alone.
+# Longer documents are not read just for a name.
 _LONGEST_NAME = 20_000
-# Revisions of the set that are looked at.
+# Revisions of the set that are scanned.
 _LOOKED_AT = 500
-# References that a refusal suggests.
+# References suggested in an error.
 _SUGGESTED = 3
 
 EVERY_ENTITY: SQL = ("1 = 1", [])
 
-# Without and with the bit of the owner.
+# Without and with the owner bit.
 _BITS_SQL = tuple(
     f"SELECT e.id, {bits}, e.updated_at FROM entities e WHERE"
     for bits in ("e.compliance", COMPLIANCE)
@@ -103,9 +103,9 @@ class DisplayName(NamedTuple):
 
 
 class EntityRevision(NamedTuple):
-    """A revision with the documents of the entity before and after it; None where it was not there.
+    """A revision with an entity's documents before and after; None where it did not exist.
 
-    `restored` is the number of the revision that it restored.
+    `restored` is the number of the revision that this one restored.
     """
 
     number: int
@@ -185,7 +185,7 @@ def _display_name(ref: str, document: str | None) -> DisplayName:
 async def find_nearest_names(
     database: Database, kind: str, name: str, limit: int = 100
 ) -> list[str]:
-    """References of this kind whose names are neighbours of `name` or share a prefix with it."""
+    """References of this kind whose names are neighbors of `name` or share a prefix with it."""
     found: dict[str, None] = {}
     for sql, values in _find_neighbors(kind, name, limit):
         found.update(dict.fromkeys(row[0] for row in await database.all(sql, values)))
@@ -208,18 +208,18 @@ def _find_neighbors(
 
 
 async def find_similar_refs(database: Database, kind: str, name: str, most: int) -> list[str]:
-    """References of this kind with one of the names most like `name`, of which up to `most`."""
+    """References of this kind with one of the `most` names closest to `name`."""
     return _alike_names(name, await find_nearest_names(database, kind, name), most)
 
 
 async def make_unknown_error(database: Database, ref: str) -> NotFoundError:
-    """The error for an entity that is not in the catalog; who may read gets those like it."""
+    """The error for an unknown entity, with similar references for callers that may read them."""
     kind, name = _meant_ref(ref)
     return _unknown_error(ref, await find_similar_refs(database, kind, name, _SUGGESTED))
 
 
 def make_unknown_error_within(transaction: Transaction, ref: str) -> NotFoundError:
-    """As `make_unknown_error`."""
+    """Like `make_unknown_error`, within a transaction."""
     kind, name = _meant_ref(ref)
     rows = [
         row
@@ -232,7 +232,7 @@ def make_unknown_error_within(transaction: Transaction, ref: str) -> NotFoundErr
 
 
 def _meant_ref(ref: str) -> tuple[str, str]:
-    """The kind and the name; a kind that is one letter off a well-known one is taken for that."""
+    """The kind and the name; a kind one letter off a well-known kind is corrected."""
     kind, name = ref.partition(":")[0], ref.partition("/")[2]
     return (validation.nearest_kind(kind) or kind).lower(), name
 
@@ -252,7 +252,7 @@ def _unknown_error(ref: str, close: Sequence[str]) -> NotFoundError:
 async def list_entity_revisions(
     database: Database, set_name: str, ref: str, limit: int
 ) -> list[EntityRevision]:
-    """Up to `limit` of the kept revisions that changed an entity of a set, newest first."""
+    """Up to `limit` kept revisions that changed an entity of a set, newest first."""
     rows = await database.all(_CHANGED, (set_name, _LOOKED_AT, ref, limit))
     if not rows:
         return []
@@ -318,12 +318,12 @@ async def page_compliance(database: Database, after: int, limit: int) -> list[tu
 
 
 async def read_compliance(database: Database, ids: Sequence[int]) -> dict[int, int]:
-    """The compliance bits of those of the given entities that exist, by id."""
+    """The compliance bits of the given entities that exist, by id."""
     return dict(await database.all(_COMPLIANCE_OF, (list(ids),)))
 
 
 def read_compliance_within(transaction: Transaction, ids: list[int]) -> list[tuple[int, int]]:
-    """(id, compliance bits) of those of the given entities that exist."""
+    """(id, compliance bits) of the given entities that exist."""
     rows = transaction.all(_COMPLIANCE_OF, (ids,))
     return [(row[0], row[1]) for row in rows]
 
@@ -353,7 +353,7 @@ def entities_among_sql(where: SQL, ids: list[int]) -> SQL:
 
 
 async def matching_ids(database: Database, conditions: Iterable[SQL], ids: list[int]) -> set[int]:
-    """The ids among these of entities that meet any of the conditions."""
+    """The ids among these whose entities meet any of the conditions."""
     texts, values = zip(*conditions, strict=True)
     sql = f"SELECT e.id FROM entities e WHERE e.id IN LIST(?) AND ({' OR '.join(texts)})"
     rows = await database.search(sql, [ids, *chain.from_iterable(values)])
@@ -395,12 +395,12 @@ def read_refs_of_ids_within(transaction: Transaction, ids: Iterable[int]) -> dic
 
 
 def id_range_condition(first: int, last: int) -> SQL:
-    """The statement for the entities from one id to another."""
+    """The condition for entities in a range of ids."""
     return f"{_SELECT_COLLECTABLE} WHERE e.id BETWEEN ? AND ?", [first, last]
 
 
 async def read_entities_between(database: Database, where: SQL, first: int, last: int) -> set[int]:
-    """The ids from one to another that belong to entities which meet the condition."""
+    """The ids in a range whose entities meet the condition."""
     condition, values = where
     sql = f"SELECT e.id FROM entities e WHERE e.id BETWEEN ? AND ? AND {condition}"
     return {id_ for (id_,) in await database.search(sql, (first, last, *values))}
@@ -409,9 +409,9 @@ async def read_entities_between(database: Database, where: SQL, first: int, last
 def read_bits_within(
     transaction: Transaction, ids: list[int], *, owners: bool
 ) -> list[tuple[int, int, int]]:
-    """(id, bits of `catalog.compliance`, time of the last change) of entities.
+    """(id, `catalog.compliance` bits, time of the last change) of these entities.
 
-    Without `owners` the bit that the owner exists is not looked up, which is faster.
+    Without `owners`, the OWNER_EXISTS bit is not looked up, which is faster.
     """
     rows = transaction.all(f"{_BITS_SQL[owners]} e.id IN LIST(?)", (ids,))
     return [(id_, bits, at) for id_, bits, at in rows]
@@ -420,7 +420,7 @@ def read_bits_within(
 async def read_bits(
     database: Database, ids: list[int], *, owners: bool
 ) -> list[tuple[int, int, int]]:
-    """The same, for those who read."""
+    """Like `read_bits_within`, outside a transaction."""
     rows = await database.all(f"{_BITS_SQL[owners]} e.id IN LIST(?)", (ids,))
     return [(id_, bits, at) for id_, bits, at in rows]
 
@@ -428,7 +428,7 @@ async def read_bits(
 async def read_bits_between(
     database: Database, first: int, last: int, *, owners: bool
 ) -> list[tuple[int, int, int]]:
-    """The same of the entities from one id to another."""
+    """Like `read_bits`, for the entities in a range of ids."""
     rows = await database.search(f"{_BITS_SQL[owners]} e.id BETWEEN ? AND ?", (first, last))
     return [(id_, bits, at) for id_, bits, at in rows]
 
@@ -436,7 +436,7 @@ async def read_bits_between(
 async def page_refs(
     database: Database, after: int, limit: int, refs: list[str]
 ) -> list[tuple[int, str]]:
-    """Up to `limit` ids and references of entities above an id, of those named if there are any."""
+    """Up to `limit` (id, reference) of entities above an id, only among `refs` if not empty."""
     only, named = (" AND ref IN LIST(?)", [refs]) if refs else ("", [])
     sql = f"SELECT id, ref FROM entities WHERE id > ?{only} ORDER BY id LIMIT ?"
     return [(id_, ref) for id_, ref in await database.search(sql, (after, *named, limit))]
@@ -450,7 +450,7 @@ async def read_refs_of_ids(database: Database, ids: Iterable[int]) -> dict[int, 
 
 
 async def read_ref_further(database: Database, ref: str, count: int) -> str | None:
-    """The reference so many entities after one in their order; None beyond the last."""
+    """The reference `count` entities after this one, in order; None beyond the last."""
     sql = "SELECT ref FROM entities WHERE ref > ? ORDER BY ref LIMIT 1 OFFSET ?"
     rows = await database.search(sql, (ref, count - 1))
     return rows[0][0] if rows else None

@@ -1,9 +1,9 @@
 """The push interface: replace a set, change one entity, restore a revision, and read sets.
 
-A push is one plan, one transaction, and every derived table updated. Rows that other writes may
-change at the same time are changed last, under the locks of catalog/store/locks.py. A write that
-names an owner and one that adds or removes it wait for each other: the second sees what the first
-committed.
+A push is one plan, applied in one transaction that updates every derived table. Rows that
+concurrent writes may change are written last, under the locks of catalog/store/locks.py. A write
+that names an owner waits for one that adds or removes the owner, and vice versa; the second sees
+the commit of the first.
 
 Functions that write accept `write`, which runs a function in a transaction and defaults to the
 database's own.
@@ -48,9 +48,9 @@ _ENTITY_COLUMNS = (
 
 _RELATION_COLUMNS = ("source_id", "type", "target_ref")
 
-# Told of entities that were added, changed or removed, or whose relations changed.
+# Topic for entities that were added, changed or removed, or whose relations changed.
 TOUCHED_ENTITIES: Final = ("entities",)
-# Told of those that were added, removed, or moved to another reference.
+# Topic for entities that were added, removed, or moved to another reference.
 COME_AND_GONE: Final = ("entities that come and go",)
 
 Edge = tuple[int, str, str]  # source, type, target reference
@@ -92,9 +92,9 @@ def apply_plan(
     kept: int,
     restored: int | None = None,
 ) -> WriteResult:
-    """Carry out a plan, with a new revision of the set if it changes anything.
+    """Apply a plan, with a new revision of the set if anything changes.
 
-    `held` are the locks under which the plan was made; `kept` revisions of the set are kept.
+    `held` are the locks under which the plan was made; the newest `kept` revisions are kept.
     """
     held.require(plan.losers)
     items = {item.ref: (item.uid, item.updated_by, item.updated_at) for item in plan.unchanged}
@@ -194,7 +194,7 @@ class _Changes:
         fresh = iter(take_numbers_aside(self._transaction, "entity", len(added) - len(known)))
         given = {ref: known.get(ref) or (next(fresh), str(uuid.uuid4())) for ref in refs}
         if not self._held.is_alone:
-            # In one order, as of two writes that add the same the second waits for the first.
+            # In a fixed order, as concurrent writes that add the same entities wait for each other.
             by_ref = {item.ref: item for item in added}
             added = [by_ref[ref] for ref in ordered(by_ref)]
         for portion in split_documents(added, lambda item: len(item.document)):
@@ -239,7 +239,7 @@ class _Changes:
         )
 
     def _replace_edges(self, ref: str, id_: int, difference: DerivedDiff) -> None:
-        """Insert and delete the edges that differ, leaving the others alone."""
+        """Insert and delete only the edges that differ."""
         come, gone = difference.edges_come, difference.edges_gone
         if not come and not gone:
             return
@@ -265,7 +265,7 @@ def _create_set(transaction: Transaction, name: str, actor: Actor) -> SetRow:
 
 
 def _leave_other_sets(transaction: Transaction, taken: Sequence[Existing], actor: Actor) -> None:
-    """Write a new revision of every set that loses entities to this one."""
+    """Write a new revision of every set that loses entities to this write."""
     if not taken:
         return
     rows = transaction.all(
@@ -344,7 +344,7 @@ class StoredItem(NamedTuple):
 
 
 class PushResult(NamedTuple):
-    """Result of a push; `written` is None for a dry run, `grant` what let a member write."""
+    """Result of a push; `written` is None for a dry run, `grant` is the member's grant."""
 
     plan: WritePlan
     written: WriteResult | None
@@ -425,7 +425,7 @@ async def remove_entity(
 ) -> PushResult | None:
     """Remove one entity, in a set or not; None if there is none.
 
-    Raises NotAllowedError for one outside of the narrowing of the token.
+    Raises NotAllowedError if the token's narrowing excludes the entity.
     """
 
     held = WriteLocks({})
@@ -435,7 +435,7 @@ async def remove_entity(
         plan = diff.plan_removal(transaction, uid, narrowing)
         if plan is None:
             return None
-        # It may have gone to another set until its own is locked.
+        # It may have moved to another set before its own was locked.
         held.require({locks.owner(plan.set and plan.set.name, item.ref) for item in plan.removed})
         written = apply_plan(transaction, plan, actor, held, kept=kept)
         transaction.evaluate_checks()
@@ -487,7 +487,7 @@ async def list_sets(database: Database) -> list[StoredSet]:
 
 
 async def list_namespaces(database: Database, prefix: str) -> dict[str, list[str]]:
-    """The namespaces of the entities of each set whose name begins so."""
+    """The namespaces of entities, for each set whose name begins with `prefix`."""
     rows = await database.all(
         "SELECT DISTINCT s.name, e.namespace FROM sets s JOIN entities e ON e.set_id = s.id "
         "WHERE s.name LIKE ? ORDER BY s.name, e.namespace",
@@ -608,7 +608,7 @@ async def read_item_by_ref(database: Database, ref: str) -> StoredItem | None:
 def sweep_history(
     transaction: Transaction, kept: int, revisions_before: int, removed_before: int
 ) -> list[int]:
-    """Forget old revisions, and removed entities for good; the ids of those entities."""
+    """Forget old revisions and old removed entities; returns the ids of those entities."""
     locks.lock_alone(transaction)
     revisions.trim_revisions(transaction, kept, revisions_before)
     gone = revisions.forget_removed(transaction, removed_before)
@@ -633,10 +633,10 @@ async def change_set(
     *,
     kept: int,
 ) -> T:
-    """Make the change that `decide` makes up its mind for, and return its other result.
+    """Apply the change returned by `decide`, and return its other result.
 
-    It is called when nobody else writes the set, and again if the transaction begins anew. Raises
-    ConflictError if another owner has a wanted entity, PayloadTooLargeError if the set is full.
+    `decide` is called with the set locked, and again if the transaction restarts. Raises
+    ConflictError if another owner has one of the entities, PayloadTooLargeError if the set is full.
     """
     held = WriteLocks({locks.owner(name, ""): False})
 
@@ -656,9 +656,9 @@ async def change_set(
 def find_foreign_owners(
     transaction: Transaction, name: str, refs: Collection[str]
 ) -> dict[str, str]:
-    """The references that belong to others than this set, each with its owner.
+    """The references that belong to other owners than this set, each with its owner.
 
-    Those that the set takes from others, as it outranks them, are left out.
+    References that this set may take because it outranks their owner are omitted.
     """
     found = diff.read_owners(transaction, list(refs))
     return {
@@ -680,14 +680,14 @@ def count_items(transaction: Transaction, name: str) -> int:
 
 
 class OwnedSet:
-    """Guard of a write of a set: groups of a member own all of it, before and after.
+    """Guard of a set write: the member's groups must own the whole set, before and after.
 
-    Users and groups have no owner, so that nobody becomes a member by it. Who owns an entity is
-    stated by itself: the lock of the set keeps both. What makes somebody a member is locked, too.
+    Users and groups have no owner, so such a write cannot add anyone to a group. An entity states
+    its own owner, so the set's lock protects both. The member's memberships are locked, too.
     """
 
     def __init__(self, name: str, member: str, trust: PeopleTrust, *, takes: bool = False) -> None:
-        """Raises NotAllowedError for a write that takes entities of others."""
+        """Raises NotAllowedError for a write that takes entities from other owners."""
         if takes:
             _refuse_write()
         self._name = name
@@ -697,12 +697,12 @@ class OwnedSet:
         self._owner = ""
 
     def begin(self, transaction: Transaction, held: WriteLocks) -> None:
-        """Look whose the set is; raises NotAllowedError for one that is of others too."""
+        """Check the set's owners; raises NotAllowedError if other groups own part of it."""
         self._groups = people_trust.lock_groups(transaction, held, self._member, self._trust)
         self._owner = _find_owner(transaction, self._name, self._groups)
 
     def end(self, transaction: Transaction) -> str:
-        """Look again when it is written; the group that allows it."""
+        """Check again after the write; returns the group that allows it."""
         owner = (
             _find_owner(transaction, self._name, self._groups) or self._owner or min(self._groups)
         )
@@ -716,7 +716,7 @@ async def is_owned_set(database: Database, name: str, actor: str, trust: PeopleT
 
 
 def _find_owner(transaction: Transaction, name: str, groups: frozenset[str]) -> str:
-    """One of the groups, which own all of a set; empty for an empty set."""
+    """One of the groups that own the set; empty for an empty set, refused if others own it."""
     if not groups or transaction.one(_FOREIGN, (name, list(groups))) is not None:
         _refuse_write()
     row = transaction.one(_OWNER, (name, list(groups)))
@@ -740,7 +740,7 @@ def find_owned(transaction: Transaction) -> set[int]:
 
 
 def mark_renamed_owners(transaction: Transaction, refs: Iterable[str]) -> None:
-    """Note at pushed entities that these owners have other names, until they are written anew."""
+    """Mark pushed entities of these renamed owners until the entities are written again."""
     for names in slices(refs, _OWNERS_AT_ONCE):
         ids = sorted({id_ for (id_,) in transaction.all(_PUSHED_ENTITIES, (names, f"{IMPORTED}%"))})
         for some in slices(ids, _OWNERS_AT_ONCE):
@@ -748,7 +748,7 @@ def mark_renamed_owners(transaction: Transaction, refs: Iterable[str]) -> None:
 
 
 def _changed_references(transaction: Transaction) -> Iterator[str]:
-    """The references, before and after, of what comes and goes."""
+    """The references, before and after, of added, removed and moved entities."""
     yield from revisions.list_moved_refs(transaction.touched)
     for ids in slices(sorted(transaction.touched.get(COME_AND_GONE, ())), _OWNERS_AT_ONCE):
         yield from (ref for (ref,) in transaction.all(_REFERENCES, (ids, ids)))
@@ -766,8 +766,8 @@ _ITEM_COLUMNS = (
     "LEFT JOIN sets s ON s.id = e.set_id"
 )
 
-# The revision stands in every row, so that a set is read at one moment with one statement; without
-# a further item there is one row, without a position.
+# Each row has the revision, so one statement reads a consistent set; if no items follow, there is
+# one row without a position.
 _CONTENT = (
     f"SELECT s.revision, i.position, e.uid, e.ref, {DOCUMENT}, s.name, e.updated_by, e.updated_at "
     "FROM sets s LEFT JOIN set_items i ON i.set_id = s.id AND i.position > ? "

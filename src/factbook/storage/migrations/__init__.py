@@ -11,7 +11,7 @@ if it is already serving, `/readyz` reports the problem and its worker ends; `fa
 Both happen within seconds; requests are served as long as they are routed to the process.
 
 Indexes on existing tables are created by `CREATE INDEX CONCURRENTLY`, in a file that holds nothing
-else: on PostgreSQL writes go on meanwhile.
+else, so PostgreSQL doesn't block writes.
 
 The actual schema of a database is a text for each column, index, trigger and function; equal
 schemas have equal texts on both databases, except for triggers and functions. It is compared with
@@ -52,10 +52,10 @@ from factbook.storage.partitions import (
     list_index_statements,
 )
 
-# By kind and name, as `column entities.ref`: `SORTED_TEXT NOT NULL`.
+# Keyed by kind and name, such as `column entities.ref`: `SORTED_TEXT NOT NULL`.
 Schema = Mapping[str, str]
 
-# Has a row for each migration, and is made by the code that applies them.
+# Has a row for each migration; created by the code that applies them.
 _RECORD_TABLE: Final = "schema_migrations"
 _TYPES: Final = {"bigint": "INTEGER", "bytea": "BLOB", "text": "TEXT"}
 
@@ -97,11 +97,11 @@ def _describe_column(
 
 
 def normalize_index(statement: str) -> str:
-    """A CREATE INDEX statement without optional words in which equal indexes may differ."""
+    """A CREATE INDEX statement without the optional words that may differ in equal indexes."""
     text = re.sub(r"CONCURRENTLY |USING btree |\"", "", collapse_spaces(statement))
     text = re.sub(r" ON (?:ONLY )?(?:\w+\.)?(\w+)", r" ON \1", text)
     head, where, condition = text.partition(" WHERE ")
-    # PostgreSQL writes the type of a number that is compared with a column.
+    # PostgreSQL adds the type of a number that is compared with a column.
     return head + where + re.sub(r"[()]|(?<=\d\))::bigint", "", condition)
 
 
@@ -127,7 +127,7 @@ SQLITE_CATALOG: Final = (
     "SELECT name, sql FROM sqlite_master WHERE type = 'trigger'",
     "",
 )
-# Partitions are parts of their tables, and have what these have.
+# Partitions are omitted: they have the same columns and indexes as their tables.
 _POSTGRESQL_CATALOG: Final = (
     """
     SELECT t.relname, a.attname, format_type(a.atttypid, a.atttypmod), c.collname,
@@ -148,7 +148,7 @@ _POSTGRESQL_CATALOG: Final = (
     ) FROM pg_constraint k JOIN pg_class t ON t.oid = k.conrelid
     WHERE k.contype = 'u' AND NOT t.relispartition AND t.relnamespace = {schema}
     """,
-    # One that was left half-made finds nothing.
+    # PostgreSQL doesn't use an index that an interrupted build left invalid.
     """
     SELECT n.relname,
         CASE WHEN i.indisvalid THEN '' ELSE 'INVALID ' END || pg_get_indexdef(i.indexrelid)
@@ -181,9 +181,9 @@ log = structlog.get_logger("factbook.storage")
 
 _PAUSE_SECONDS: Final = 1.0
 _MOST_SECONDS: Final = 600.0
-# Since this one the record says more than names.
+# The migration that added more than names to the record.
 _RECORDED: Final = "0011_upgrades.sql"
-# Since this one it has checksums.
+# The migration that added checksums to the record.
 _CHECKED: Final = "0013_housekeeping.sql"
 
 
@@ -225,7 +225,7 @@ async def list_unknown_migrations(database: Database) -> list[str]:
 
 
 async def list_differing_migrations(database: Database) -> list[str]:
-    """The names of migrations that were applied with another text than in this release.
+    """The names of applied migrations whose text differs from that in this release.
 
     The database must be up to date.
     """
@@ -240,9 +240,9 @@ async def has_migration_record(database: Database) -> bool:
 
 
 async def check_migrations(database: Database) -> None:
-    """Return if this release can go on working on a database that it has migrated.
+    """Return if this release still works with a database that it has migrated.
 
-    Raises OutdatedError if the schema has left this release behind since.
+    Raises OutdatedError if a newer migration no longer supports this release.
     """
     _refuse_contracted(await database.all(_CONTRACTED), get_migration_texts())
 
@@ -304,7 +304,7 @@ class _Migration:
         self._known = known
         self._steps = steps
         self._now = now
-        self._waits_for = ""  # the migration for whose tables it waits; none: for another process
+        self._waits_for = ""  # migration waiting for table locks; empty: waiting for a process
 
     async def applied(self) -> list[str]:
         """Apply, retrying while others hold the required locks; returns the names."""
@@ -328,7 +328,7 @@ class _Migration:
         dialect, self._waits_for = self._database.dialect, ""
         if dialect == "postgresql":
             transaction.run(f"SET LOCAL {LOCK_TIMEOUT}")
-            # A step may work for longer between two statements than a request may.
+            # A step may pause longer between two statements than a request.
             transaction.run("SET LOCAL idle_in_transaction_session_timeout = 0")
         transaction.lock(LAYOUT_LOCK)
         for statement in translate_schema(MIGRATION_RECORD, dialect):
@@ -341,7 +341,7 @@ class _Migration:
             to_do = [name for name in to_do[:1] if not builds_concurrently(self._known[name])]
         for name in to_do:
             self._waits_for = name
-            # On a new database nobody writes meanwhile.
+            # A new database has no concurrent writes.
             for statement in translate_for_transaction(self._known[name], dialect):
                 transaction.run(statement)
             if name in self._steps:
@@ -396,7 +396,7 @@ async def _list_applied(database: Database) -> list[str]:
     return [row[0] for row in await database.all(_NAMES)]
 
 
-# Makes the table in which all others are recorded.
+# Creates the table that records all migrations.
 MIGRATION_RECORD: Final = """
 CREATE TABLE IF NOT EXISTS schema_migrations (name TEXT PRIMARY KEY, applied_at INTEGER NOT NULL)
 """
@@ -420,7 +420,7 @@ VALUES ('{name}', {now}, '{release}', '{checksum}')
 """
 
 
-# SQLite has no word for it, and PostgreSQL a collation.
+# Text in byte order: SQLite's default, and a collation on PostgreSQL.
 _SORTED: Final = "SORTED_TEXT"
 _KEPT_WORD: Final = "TEXT_THAT_IS_SORTED"
 _MOST_SHOWN: Final = 5
@@ -434,7 +434,7 @@ class Deviation(NamedTuple):
 
     @property
     def is_fatal(self) -> bool:
-        """True if statements fail because of it."""
+        """True if the deviation makes statements fail."""
         return self.missing and self.name.startswith("column ")
 
 
@@ -474,7 +474,7 @@ async def list_deviations(database: Database) -> list[Deviation]:
     """
     if await list_unknown_migrations(database):
         return []
-    # A tenth of the work, and usually enough.
+    # Comparing statements is a tenth of the work, and usually enough.
     if (
         database.dialect == "sqlite"
         and await database.all(_SQLITE_STATEMENTS) == _list_expected_statements()
@@ -495,13 +495,13 @@ SELECT type, name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite%' ORDER BY
 
 @cache
 def _list_expected_statements() -> list[tuple[Any, ...]]:
-    """The statements of the schema in a SQLite file that this release made."""
+    """The schema statements of a SQLite file created by this release."""
     with closing(_migrate_sqlite(get_migration_texts().values())) as database:
         return database.execute(_SQLITE_STATEMENTS).fetchall()
 
 
 def _migrate_sqlite(texts: Iterable[str]) -> sqlite3.Connection:
-    """A database in memory to which these migrations are applied."""
+    """An in-memory database with these migrations applied."""
     database = sqlite3.connect(":memory:")
     database.execute(MIGRATION_RECORD)
     for text in texts:
