@@ -1,7 +1,7 @@
-"""Digests: what changed for a team in a period, as messages for Slack and Microsoft Teams.
+"""Digests: a team's changes in a period, as messages for Slack and Microsoft Teams.
 
-A check that failed and passes again by the end has not changed, and one that flaps is left out.
-Teams takes Adaptive Cards in the form of its workflows, which replace the connectors of before.
+A check that failed and passes again by the end counts as unchanged; flapping checks are left out.
+Teams receives Adaptive Cards through workflows, which replaced its connectors.
 """
 
 import re
@@ -23,25 +23,25 @@ from factbook.storage import Database
 
 # The owner of a digest about the whole catalog.
 EVERYTHING: Final = ""
-# What a message names; the rest is counted.
+# Items listed per section of a message; the rest is counted.
 _NAMED: Final = 15
-# Slack takes 150 characters of a header and 3,000 of a section.
+# Slack allows 150 characters in a header and 3,000 in a section.
 _LONGEST_HEADER: Final = 150
 _LONGEST_LINE: Final = 180
 _MARKDOWN: Final = re.compile(r"([\\`*_\[\]()#>~|])")
 _MEANINGS: Final = {"fail": "fail", "pass": "pass", "unknown": "are unknown"}
-# Of a period; of more than these the first ones are told.
+# Changes per period; later ones are left out.
 _MOST_CHANGES: Final = 20_000
-# That are looked at, newest first: a page has to be quick after the busiest week.
+# Changes read, newest first: pages have to be fast even after a busy week.
 MOST_RECENT_CHECKS: Final = 3_000
 
 
-# Entities by the id of their level, by scorecard.
+# Number of entities by level id, by scorecard id.
 DigestLevels = Mapping[str, Mapping[str, int]]
 
 
 class StateChange(NamedTuple):
-    """A change of a check for an entity, as the store has it."""
+    """A stored change of a check for an entity."""
 
     check: str
     entity: str
@@ -51,7 +51,7 @@ class StateChange(NamedTuple):
 
 
 class NetChange(NamedTuple):
-    """A check of an entity that ended the period in another state than it began in."""
+    """A check of an entity whose state differs between start and end of the period."""
 
     check: str
     entity: str
@@ -60,7 +60,7 @@ class NetChange(NamedTuple):
 
 
 class LevelMove(NamedTuple):
-    """Entities by level of a scorecard, before and after; "" is below the first level."""
+    """Entities by level of a scorecard, before and after; "" means below the first level."""
 
     scorecard: str
     before: Mapping[str, int]
@@ -68,9 +68,10 @@ class LevelMove(NamedTuple):
 
 
 class Digest(NamedTuple):
-    """Changes for the entities of an owner and of all groups below it, or of everybody.
+    """Changes for the entities of an owner and its subgroups, or of everyone.
 
-    `is_cut`: there were more changes than are told. `is_test`: somebody tries it out.
+    `is_cut`: there were too many changes, and the last ones are left out. `is_test`: sent as a
+    test.
     """
 
     owner: str
@@ -85,12 +86,12 @@ class Digest(NamedTuple):
 
     @property
     def is_empty(self) -> bool:
-        """True if nothing changed, and nothing is to be said."""
+        """True if no state or level changed."""
         return not self.changes and not self.levels
 
 
 def net_changes(changes: Iterable[StateChange], now: int) -> list[NetChange]:
-    """Net changes of changes, which come in order, in the order of entities."""
+    """The net of changes, which are in order of time; sorted by entity and check."""
     found: dict[tuple[str, str], list[StateChange]] = {}
     for one in changes:
         found.setdefault((one.entity, one.check), []).append(one)
@@ -103,12 +104,12 @@ def net_changes(changes: Iterable[StateChange], now: int) -> list[NetChange]:
 
 
 def render_digest(digest: Digest, form: DigestForm) -> dict[str, Any]:
-    """The body that is sent to an incoming webhook."""
+    """The body to send to an incoming webhook."""
     return render_slack(digest) if form == "slack" else render_teams(digest)
 
 
 def render_slack(digest: Digest) -> dict[str, Any]:
-    """A message of blocks, with a text for notifications."""
+    """A Slack message of blocks, with a text for notifications."""
     blocks: list[dict[str, Any]] = [
         {"type": "header", "text": _escape_plain(_write_title(digest)[:_LONGEST_HEADER])}
     ]
@@ -124,7 +125,7 @@ def render_slack(digest: Digest) -> dict[str, Any]:
 
 
 def render_teams(digest: Digest) -> dict[str, Any]:
-    """A message with an Adaptive Card, as the workflows of Teams take it."""
+    """A message with an Adaptive Card, as Teams workflows expect."""
     title = _make_block(_escape_teams(_write_title(digest)), weight="Bolder", size="Medium")
     body = [title, _make_block(_write_summary(digest), isSubtle=True)]
     for heading, lines in _list_sections(digest):
@@ -168,7 +169,6 @@ def _write_summary(digest: Digest) -> str:
 
 
 def _write_age(digest: Digest) -> str:
-    """The age of the results and levels."""
     stale = ", ".join(digest.age.stale_sources[:_NAMED])
     return f"As of {minute(digest.age.as_of)}" + (
         f", stale: no new data from {stale}" if stale else ""
@@ -176,7 +176,7 @@ def _write_age(digest: Digest) -> str:
 
 
 def _list_sections(digest: Digest) -> list[tuple[str, list[str]]]:
-    """Headings with their lines: what fails first."""
+    """Headings with their lines, failures first."""
     found = [
         (f"{_HEADINGS[word]} ({len(some)})", _write_changes(some))
         for word in _HEADINGS
@@ -204,9 +204,9 @@ def _write_move(one: LevelMove) -> str:
 
 
 def _cut_text(text: str, escaped: Callable[[str], str]) -> str:
-    """The text as a receiver wants it, or as much of it as a line has room for.
+    """The escaped text, cut to the length of a line.
 
-    One character is written as several, of which none is left out.
+    Characters that are escaped as several are kept or dropped as a whole.
     """
     if len(whole := escaped(text)) <= _LONGEST_LINE:
         return whole
@@ -228,14 +228,14 @@ def _make_block(text: str, **members: Any) -> dict[str, Any]:
 
 
 def _escape_slack(text: str) -> str:
-    """Text that mentions nobody and links to nothing: these three characters begin all of it."""
+    """Escape the three characters that start all mentions and links."""
     for char, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):
         text = text.replace(char, entity)
     return text
 
 
 def _escape_teams(text: str) -> str:
-    """Text without what its Markdown means."""
+    """Escape Markdown."""
     return _MARKDOWN.sub(r"\\\1", text)
 
 
@@ -257,10 +257,10 @@ async def read_digest_of(
     now: int,
     public_url: str | None = None,
 ) -> tuple[Digest, DigestLevels]:
-    """The digest of an owner with the groups below it, or of everybody, and the levels now.
+    """The digest of an owner and its subgroups, or of everyone, and the current levels.
 
-    It links to the page with the scorecards of the owner, if the service knows its own address.
-    `before` are the levels that were told last: a scorecard that is not among them is not told of.
+    It links to the owner's scorecards if the service knows its own address. `before` are the levels
+    of the previous digest: scorecards that it lacks are left out.
     """
     owners = await _list_owners_below(database, owner)
     found = await _read_owner_changes(database, owners, since, until)
@@ -287,7 +287,7 @@ async def read_digest_of(
 
 
 async def _link_page(database: Database, owner: str) -> str:
-    """Path of the page with the scorecards of an owner, or of everybody."""
+    """Path of the page with the scorecards of an owner, or of everyone."""
     if owner == EVERYTHING or await stored_entities.read_entity_id(database, owner) is None:
         return "/scorecards"
     parts = re.split("[:/]", owner, maxsplit=2)
@@ -295,12 +295,12 @@ async def _link_page(database: Database, owner: str) -> str:
 
 
 async def read_digest_levels(database: Database, owner: str, now: int) -> DigestLevels:
-    """The levels of an owner's entities by now."""
+    """The current levels of an owner's entities."""
     return (await _read_owner_levels(database, await _list_owners_below(database, owner), now))[0]
 
 
 async def _list_owners_below(database: Database, owner: str) -> list[str] | None:
-    """The owner with the groups below it; None for everybody."""
+    """The owner and its subgroups; None for everyone."""
     if owner == EVERYTHING:
         return None
     return sorted(GroupHierarchy(await related_entities.read_group_parents(database)).within(owner))
@@ -309,7 +309,7 @@ async def _list_owners_below(database: Database, owner: str) -> list[str] | None
 async def _read_owner_changes(
     database: Database, owners: Sequence[str] | None, since: int, until: int
 ) -> list[StateChange]:
-    """One more than are told, if there are more."""
+    """The changes of the period, at most one more than a digest holds."""
     if owners is None:
         rows = await database.search(_EVERY_CHANGE, (since, until, _MOST_CHANGES + 1))
     else:
@@ -326,7 +326,7 @@ async def _read_owner_changes(
 async def _read_owner_levels(
     database: Database, owners: Sequence[str] | None, now: int
 ) -> tuple[dict[str, dict[str, int]], dict[str, Scorecard]]:
-    """Entities by level of each scorecard in effect, and these scorecards."""
+    """Entities by level for each scorecard in effect, and these scorecards."""
     levels, cards = {}, {}
     for stored in await scorecard_store.everything(database):
         if stored.slot is None or stored.published is None:
@@ -340,26 +340,26 @@ async def _read_owner_levels(
 
 
 class RecentChanges(NamedTuple):
-    """The numbers of entities by check and by the word of the state that they have come to.
+    """Numbers of entities by check and new state, as a word.
 
-    What flaps, and what is again as it was, has not changed. `is_cut`: there were more changes
-    than were looked at, which are the last ones.
+    Flapping results, and results that are back in their old state, don't count. `is_cut`: there
+    were more changes than were read, and only the newest count.
     """
 
     counts: Mapping[str, Mapping[str, int]]
     is_cut: bool
 
     def to(self, word: str) -> dict[str, int]:
-        """The number of entities by check that have come to a state."""
+        """Number of entities that changed to a state, by check."""
         return {check: own[word] for check, own in self.counts.items() if own.get(word)}
 
 
 async def count_recent_changes(
     database: Database, time: int, now: int, most: int = MOST_RECENT_CHECKS
 ) -> RecentChanges:
-    """The changes from a time on, for entities that are still there."""
+    """The changes since a time, for entities that still exist."""
     rows = await database.search(_SINCE, (time, now, most + 1))
-    # Oldest first, as the net of them is taken.
+    # Oldest first, for the net changes.
     changes = [StateChange(check, str(entity), *rest) for check, entity, *rest in rows[-most:]]
     counts: dict[str, Counter[str]] = {}
     for one in net_changes(changes, now):
@@ -378,7 +378,7 @@ SELECT check_id, entity_id, at, before, after FROM check_changes
 WHERE at > ? AND at <= ? ORDER BY at, id LIMIT ?
 """
 
-# The index of the time gives the last ones in order; the states of an entity go with it.
+# The time index returns the newest in order. Deleted entities have no states.
 _SINCE: Final = """
 SELECT c.check_id, c.entity_id, c.at, c.before, c.after FROM (
     SELECT id, check_id, entity_id, at, before, after FROM check_changes

@@ -1,7 +1,7 @@
 """Documents of checks, scorecards and exemptions: members and files.
 
-Each reader calls `report` with a path for what it cannot take. A file names the kind of a document
-where a document of the service has the member `id`:
+Each reader reports problems by calling `report` with a path. Files name the kind of a document in
+place of the member `id` of the service's documents:
 
     check: has-runbook
     title: There is a runbook
@@ -19,12 +19,12 @@ from factbook.errors import InputError, Problems, not_a_member
 from factbook.facts import datasource
 from factbook.facts.datasource import Report
 
-# Of a guard, for which null does not mean that it was left out.
+# For guards, where null doesn't mean that the member was left out.
 EMPTY_GUARD: Final = "is empty; give it a value, or leave it out"
 LONGEST_TITLE: Final = 200
 LONGEST_TEXT: Final = 10_000
 LONGEST_ADDRESS: Final = 2_000
-# Also those that no XML may have, such as that of a badge.
+# Includes characters that XML forbids, since badges are SVG.
 _CONTROL: Final = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\ud800-\\udfff\\ufffe\\uffff]")
 _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _ADDRESS: Final = re.compile(r"https?://[!-~]+", re.IGNORECASE)
@@ -58,10 +58,10 @@ def read_document(
     name: str,
     further: Callable[[Mapping[str, Any], Report], None] = lambda values, report: None,
 ) -> dict[str, Any]:
-    """The attributes of a whole document; `further` reports what does not fit between them.
+    """The attributes of a whole document; `further` reports conflicts between members.
 
-    It is not heard about members that have a problem already. Raises InvalidItemsError with every
-    problem.
+    Problems that it reports for members with an earlier problem are dropped. Raises
+    InvalidItemsError with every problem.
     """
     problems = Problems()
     values = read_members(document, "", problems.report, wanted, name)
@@ -80,7 +80,7 @@ def read_document(
 def read_members(
     value: object, path: str, report: Report, wanted: Sequence[DocumentMember], name: str
 ) -> dict[str, Any]:
-    """The attributes of an object; null is the same as not given."""
+    """The attributes of an object; null means not given."""
     if not isinstance(value, dict):
         report(path, f"a {name} has to be an object")
         return {}
@@ -98,7 +98,7 @@ def read_members(
 
 
 def read_array(value: object, path: str, report: Report, most: int) -> list[Any]:
-    """A list of `most` items at most; empty if it is not one."""
+    """A list of at most `most` items; empty if the value isn't a list."""
     if not isinstance(value, list):
         report(path, "has to be a list")
         return []
@@ -109,7 +109,7 @@ def read_array(value: object, path: str, report: Report, most: int) -> list[Any]
 
 
 def report_repeated(names: Iterable[str], path: str, report: Report, what: str) -> None:
-    """Report each name that is in a list more than once."""
+    """Report each name that a list has more than once."""
     for name, count in Counter(names).items():
         if name and count > 1:
             report(path, f'has the {what} "{name}" {count} times')
@@ -127,7 +127,7 @@ def read_title(value: object, path: str, report: Report) -> str:
 
 
 def read_text(value: object, path: str, report: Report) -> str:
-    """A text of any number of lines."""
+    """A text, which may have several lines."""
     if isinstance(value, str) and len(value) <= LONGEST_TEXT and "\0" not in value:
         return value
     report(path, f"has to be a string of {LONGEST_TEXT} characters at most")
@@ -177,7 +177,7 @@ def read_day(value: object, path: str, report: Report) -> int:
 
 
 def read_address(value: object, path: str, report: Report) -> str:
-    """An address of the web."""
+    """A web address."""
     if isinstance(value, str) and len(value) <= LONGEST_ADDRESS and _ADDRESS.fullmatch(value):
         return value
     report(path, "has to be an address that begins with https:// or http://")
@@ -191,14 +191,14 @@ KINDS: Final[tuple[Kind, ...]] = ("check", "scorecard", "exemption")
 
 
 class DefinitionDocument(NamedTuple):
-    """A document of a file as the service takes it, and its kind."""
+    """A document from a file in the service's format, and its kind."""
 
     kind: Kind
     document: dict[str, Any]
 
 
 def parse_file_document(document: Mapping[str, Any]) -> DefinitionDocument:
-    """The kind of a document of a file; raises InputError if it is of none, or of several."""
+    """Parse a document from a file; raises InputError if it has no kind, or several."""
     kinds = [kind for kind in KINDS if kind in document]
     if len(kinds) != 1:
         names = ", ".join(f"`{kind}:`" for kind in KINDS)
@@ -215,7 +215,7 @@ def parse_file_document(document: Mapping[str, Any]) -> DefinitionDocument:
 
 
 def make_file_document(kind: Kind, document: Mapping[str, Any]) -> dict[str, Any]:
-    """A document of the service as a file has it."""
+    """Convert a document of the service to the file format."""
     if kind == "exemption":
         return {kind: dict(document)}
     return {

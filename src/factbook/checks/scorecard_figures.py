@@ -1,10 +1,10 @@
-"""Figures of a scorecard for its readers: rollups, trends, levels, matrix, steps, badges.
+"""Scorecard figures for readers: rollups, trends, levels, matrix, next steps, badges.
 
-Trends are kept day by day, for a group with all below it. Pages of levels come in the order of
-ids. The matrix has the states of the checks for each entity. Next steps are what keeps an entity
-from a level, the cheapest first.
+Trends are stored per day and group, subgroups included. Pages of levels are sorted by entity id.
+The matrix shows the check states of each entity. Next steps are the checks that keep an entity from
+a level, cheapest first.
 
-Widths of a badge's characters are those of a common font, so that it needs no font to be drawn.
+Badges use the character widths of a common font, so drawing them needs no font.
 """
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
@@ -45,17 +45,17 @@ MOST_TREND_DAYS: Final = 1_000
 ROLLUP_KEYS: Final = ("owner", "system", "domain", "kind")
 MOST_DEPTH: Final = 5
 _LABEL_PREFIX: Final = "label:"
-# Entities that a page looks at: with a filter that few of them meet it holds few.
+# Entities read per page: with a selective filter, a page may hold few.
 _LEVELS_LOOKED_AT: Final = 10_000
 _LEVEL_PORTION: Final = 1_000
-# Entities that a page looks at: with a filter that few of them meet it holds few.
+# Entities read per page: with a selective filter, a page may hold few.
 _ROWS_LOOKED_AT: Final = 10_000
 _MATRIX_PORTION: Final = 1_000
-_READS: Final = 3  # of states whose slots were moved meanwhile
+_READS: Final = 3  # attempts, if slots move meanwhile
 
 
 class TrendFigures(NamedTuple):
-    """Entities by the id of their level, "" below the first; the sum of scores and how many."""
+    """Entities by level id, "" below the first; the score sum and the number of scores."""
 
     levels: Mapping[str, int]
     scored: int = 0
@@ -68,7 +68,7 @@ class TrendFigures(NamedTuple):
 
     @property
     def mean(self) -> float | None:
-        """The mean score in percent of those that have one."""
+        """The mean score in percent of entities with a score."""
         return self.score / self.scored if self.scored else None
 
     def render(self) -> dict[str, Any]:
@@ -83,7 +83,7 @@ class TrendFigures(NamedTuple):
 
 
 class TrendPoint(NamedTuple):
-    """The figures at the end of a day, counted since 1970-01-01."""
+    """The figures at the end of a day; days are numbered from 1970-01-01."""
 
     day: int
     figures: TrendFigures
@@ -99,9 +99,9 @@ NO_FIGURES: Final = TrendFigures({})
 def make_series(
     points: Sequence[TrendPoint], first: int, last: int, step: int = 1
 ) -> list[TrendPoint]:
-    """The points of every `step`-th day back from the last, each as the last one kept by then.
+    """Points for every `step`-th day back from `last`, each with the latest figures stored by then.
 
-    `points` are in order; days before the first of them are left out.
+    `points` are in order; days before the first point are left out.
     """
     found: list[TrendPoint] = []
     remaining = list(points)
@@ -115,7 +115,7 @@ def make_series(
 
 
 def compute_figures(card: Scorecard, tally: LevelTally) -> TrendFigures:
-    """The figures of a tally, with the ids of the levels."""
+    """The figures of a tally, by level id."""
     names = ["", *(level.id for level in card.levels)]
     levels = {names[rank]: count for rank, count in sorted(tally.levels.items()) if count}
     return TrendFigures(levels, tally.scored, tally.score)
@@ -124,7 +124,7 @@ def compute_figures(card: Scorecard, tally: LevelTally) -> TrendFigures:
 async def read_group_trend(
     database: Database, scorecard_id: str, owner: str, first: int, last: int
 ) -> list[TrendPoint]:
-    """Rows of an owner from before the first day to the last, in order."""
+    """The stored points of an owner in effect from `first` to `last`, in order."""
     rows = await database.search(
         _OF_GROUP, (scorecard_id, owner) * 2 + (first, last, MOST_TREND_DAYS)
     )
@@ -132,8 +132,8 @@ async def read_group_trend(
 
 
 def record_trends(transaction: Transaction, now: int) -> int:
-    """Keep the figures of today for what differs from the last ones; returns how many."""
-    # A slot may be another one's by the end of a grading.
+    """Store today's figures that differ from the latest stored ones; returns their number."""
+    # When a grading ends, a slot may belong to another scorecard.
     publications.share_definitions(transaction)
     tree = GroupHierarchy(related_entities.read_group_parents_within(transaction))
     changed = 0
@@ -150,7 +150,7 @@ def record_trends(transaction: Transaction, now: int) -> int:
 
 
 def trim_trends(transaction: Transaction, before: int) -> int:
-    """Delete figures of days before a time, but for the last of each; returns their number."""
+    """Delete figures from before a time, except the last ones; returns their number."""
     return transaction.run(_TRIM, (before // DAY,) * 2)
 
 
@@ -177,9 +177,9 @@ def _make_trend_point(row: Row) -> TrendPoint:
 
 
 class RollupGroup(NamedTuple):
-    """An owner, system, domain, kind or value of a label, with its figures; "" is without one.
+    """An owner, system, domain, kind or label value with its figures; "" if entities have none.
 
-    `own` leaves out what is below it, and differs from `tally` for groups alone.
+    `own` excludes subgroups; it differs from `tally` only for groups.
     """
 
     name: str
@@ -209,19 +209,19 @@ class ScorecardInEffect(NamedTuple):
         return {rank: level.id for rank, level in enumerate(self.card.levels, 1)}
 
     def named(self, graded: GradedLevel) -> tuple[str | None, str | None]:
-        """The ids of the level and of the level if known; None below the first."""
+        """The ids of the level and the level if known; None below the first."""
         names = self.names
         return names.get(graded.level), names.get(graded.level_if_known)
 
     def words(self, graded: GradedLevel) -> tuple[str | None, str | None]:
-        """The same, with `none` below the first; None where the scorecard has no levels."""
+        """The same, but `none` below the first level; None if the scorecard has no levels."""
         below = NO_LEVEL_WORD if self.card.levels else None
         level, if_known = self.named(graded)
         return level or below, if_known or below
 
 
 async def get_scorecard_in_effect(database: Database, scorecard_id: str) -> ScorecardInEffect:
-    """The scorecard in effect; raises NotFoundError, also before its first grading is done."""
+    """The scorecard; raises NotFoundError if none is in effect yet."""
     stored = await scorecard_store.existing(database, scorecard_id)
     if stored.slot is None or stored.published is None:
         raise NotFoundError(f"The scorecard {scorecard_id} has no results yet.")
@@ -231,10 +231,10 @@ async def get_scorecard_in_effect(database: Database, scorecard_id: str) -> Scor
 async def roll_up_scorecard(
     database: Database, given: ScorecardInEffect, by: str, group: str | None = None, depth: int = 1
 ) -> list[RollupGroup]:
-    """The figures by owner, system, domain, kind or `label:NAME`, by name.
+    """The figures by owner, system, domain, kind or `label:NAME`, sorted by name.
 
-    By owner they begin with `group`, or with those at the top, and have `depth` levels below.
-    Raises InputError for anything else.
+    By owner, the result starts at `group`, or at the top groups, and has `depth` levels of
+    subgroups. Raises InputError for any other `by`.
     """
     if by.startswith(_LABEL_PREFIX) and len(by) > len(_LABEL_PREFIX):
         label = by.removeprefix(_LABEL_PREFIX)
@@ -264,9 +264,9 @@ async def read_trend(
     step: int = 1,
     tally: LevelTally | None = None,
 ) -> list[TrendPoint]:
-    """The figures of a group, or of everybody, from a day on, today's as they are now.
+    """The figures of a group, or of everyone, from a day on, with current figures for today.
 
-    The `tally` is that of today, where it is known.
+    `tally` is today's, if the caller has it already.
     """
     today = now // DAY
     if tally is None:
@@ -300,7 +300,7 @@ def _make_rollup_groups(
         name = path[-1]
         below: set[str] = set()
         if len(path) <= min(depth, MOST_DEPTH):
-            # A group that holds itself by way of others is not shown below itself.
+            # In a cycle, a group is not shown below itself.
             below = (tree.children.get(name, set()) & tallies.keys()) - set(path)
         children = tuple(at((*path, child)) for child in sorted(below))
         return RollupGroup(name, tallies.get(name, NO_TALLY), own.get(name, NO_TALLY), children)
@@ -309,14 +309,14 @@ def _make_rollup_groups(
 
 
 class LevelFilter(NamedTuple):
-    """A filter of entities; `rank` is that of the level, 0 below the first."""
+    """A filter of entities by owner and level rank, 0 below the first."""
 
     owners: Sequence[str] = ()
     rank: int | None = None
 
 
 def filter_by_level(card: Scorecard, level: str | None, owners: Sequence[str]) -> LevelFilter:
-    """A filter by the id of a level, or the word for none; raises InputError for another word."""
+    """A filter by level id or the word for no level; raises InputError for anything else."""
     if level is None:
         return LevelFilter(owners)
     if level == NO_LEVEL_WORD:
@@ -334,7 +334,7 @@ class RankedEntity(NamedTuple):
 
 
 class LevelPage(NamedTuple):
-    """Entities, and the id of the last one that was looked at; None at the end."""
+    """Entities, and the id of the last entity read; None at the end."""
 
     entities: list[RankedEntity]
     next: int | None
@@ -363,7 +363,7 @@ async def read_ranked_page(
 async def read_all_ranked(
     database: Database, given: ScorecardInEffect, wanted: LevelFilter
 ) -> AsyncIterator[list[RankedEntity]]:
-    """All entities, in portions."""
+    """All matching entities, in batches."""
     after: int | None = 0
     while after is not None:
         entities, after = await read_ranked_page(database, given, wanted, after, _LEVEL_PORTION)
@@ -374,12 +374,12 @@ async def _name_ranked(
     database: Database, found: Sequence[tuple[int, GradedLevel]]
 ) -> list[RankedEntity]:
     refs = await stored_entities.read_refs_of_ids(database, [id_ for id_, _ in found])
-    # One that has just gone has no reference.
+    # Entities deleted meanwhile have no reference.
     return [RankedEntity(refs[id_], graded) for id_, graded in found if id_ in refs]
 
 
 class EntityStanding(NamedTuple):
-    """An entity in a scorecard; `graded` is None outside it. Each step has its result."""
+    """An entity in a scorecard, with results of its next steps; `graded` is None outside."""
 
     ref: str
     graded: GradedLevel | None
@@ -389,7 +389,7 @@ class EntityStanding(NamedTuple):
 async def read_standing(
     database: Database, given: ScorecardInEffect, ref: str, now: int
 ) -> EntityStanding | None:
-    """Standing of the entity and the steps left; None if it does not exist."""
+    """The standing and next steps of an entity; None if it doesn't exist."""
     found = await result_queries.read_entity_results(database, ref, now, only=given.card.checks)
     if found is None:
         return None
@@ -404,7 +404,7 @@ async def read_standing(
 def list_next_steps(
     card: Scorecard, found: Iterable[CheckResult], now: int
 ) -> list[tuple[Step, CheckResult]]:
-    """The steps that results of an entity leave in a scorecard, each with its result."""
+    """The next steps of an entity with these results, each with its result."""
     counted = {one.check.id: one for one in found if _is_counted_result(one, now)}
     places = {id_: place for place, id_ in enumerate(counted, 1)}
     left = Grader(card, places).steps(bytes(one.state for one in counted.values()))
@@ -417,14 +417,14 @@ def _is_counted_result(result: CheckResult, now: int) -> bool:
 
 
 class MatrixFilter(NamedTuple):
-    """A filter of entities: those with one of the checks in a state, in words of interfaces."""
+    """A filter of entities: by level, and by the state of any shown check, as a word."""
 
     levels: LevelFilter = LevelFilter()
     state: str | None = None
 
 
 class MatrixRow(NamedTuple):
-    """An entity with its level and the states of the checks, in their order."""
+    """An entity with its level, and the check states in order of the checks."""
 
     ref: str
     owner: str
@@ -433,7 +433,7 @@ class MatrixRow(NamedTuple):
 
 
 class MatrixPage(NamedTuple):
-    """Rows, and the id of the last entity that was looked at; None at the end."""
+    """Rows, and the id of the last entity read; None at the end."""
 
     rows: list[MatrixRow]
     next: int | None
@@ -454,7 +454,7 @@ async def read_matrix_page(
     after: int,
     limit: int,
 ) -> MatrixPage:
-    """Up to `limit` entities with ids above `after`; a check that is not in effect has no state."""
+    """Up to `limit` entities with ids above `after`; checks not in effect have no state."""
     cache = database.remembered.of(CheckCache)
     for _ in range(_READS):
         known = await cache.loaded(database)
@@ -512,7 +512,7 @@ async def _list_meeting_rows(
 
 async def _name_matrix_rows(database: Database, found: Sequence[_FoundEntity]) -> list[MatrixRow]:
     refs = await stored_entities.read_refs_of_ids(database, [one.id for one in found])
-    # One that has just gone has no reference.
+    # Entities deleted meanwhile have no reference.
     return [
         MatrixRow(refs[one.id], one.owner, one.graded, one.states)
         for one in found
@@ -534,7 +534,7 @@ SELECT d.owner, d.day, d.levels, d.scored, d.score FROM scorecard_days d JOIN (
 ) last ON last.owner = d.owner AND last.day = d.day WHERE d.scorecard_id = ?
 """
 
-# A later day before the same time tells what held by then.
+# Rows superseded by a later day that is also before that time.
 _TRIM: Final = """
 DELETE FROM scorecard_days WHERE day < ? AND EXISTS (
     SELECT 1 FROM scorecard_days later WHERE later.scorecard_id = scorecard_days.scorecard_id
@@ -554,12 +554,12 @@ ON CONFLICT (scorecard_id, owner, day) DO UPDATE SET levels = excluded.levels,
 _LONGEST: Final = 60
 _HEIGHT: Final = 20
 _PADDING: Final = 6
-# Tenths of a pixel at a size of 11 pixels.
+# Tenths of a pixel at font size 11.
 _NARROW: Final = dict.fromkeys("fijlrtI.,:;|!'()[] ", 40)
 _WIDE: Final = dict.fromkeys("mwMW@%", 100)
 _USUAL: Final = 67
 _FULL: Final = 110
-# Letters from here on, such as those of East Asia, take a full square.
+# East Asian and other characters from here on fill a square.
 _FIRST_FULL: Final = "\u1100"
 _GREY: Final = "#6e7781"
 _RED: Final = "#b42318"
@@ -576,7 +576,7 @@ class Badge(NamedTuple):
 
 
 def make_level_badge(scorecard: Scorecard, graded: GradedLevel | None) -> Badge:
-    """The badge of an entity in a scorecard; None is an entity that it does not apply to."""
+    """The badge of an entity; `graded` is None if the scorecard doesn't apply."""
     if graded is None:
         return Badge(scorecard.title, "not applicable", _GREY)
     if graded.coverage is None or (graded.score is None and not graded.level):
@@ -590,7 +590,7 @@ def make_level_badge(scorecard: Scorecard, graded: GradedLevel | None) -> Badge:
 
 
 def draw_badge(badge: Badge) -> str:
-    """The badge as an image that is read aloud as its text."""
+    """The badge as an SVG image whose accessible name is its text."""
     label, message = _shorten_label(badge.label), _shorten_label(badge.message)
     left, right = _measure_width(label), _measure_width(message)
     words = escape(f"{label}: {message}")
@@ -609,7 +609,7 @@ def draw_badge(badge: Badge) -> str:
 
 
 def _pick_color(part: int, whole: int) -> str:
-    """A colour for a part of a whole; the last one for all of it."""
+    """A colour for a share; the last colour means all."""
     return _COLOURS[part * (len(_COLOURS) - 1) // whole]
 
 
@@ -618,7 +618,7 @@ def _shorten_label(text: str) -> str:
 
 
 def _measure_width(text: str) -> int:
-    """The pixels that a text takes, with the space around it."""
+    """The width of a text with padding, in pixels."""
     tenths = sum(
         _FULL if char >= _FIRST_FULL else _NARROW.get(char) or _WIDE.get(char) or _USUAL
         for char in text

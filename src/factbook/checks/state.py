@@ -1,4 +1,4 @@
-"""The states of a check for one entity: small numbers, since each is stored as one byte."""
+"""States of a check for one entity: small numbers, stored as one byte each."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -8,11 +8,11 @@ NONE: Final = 0
 PASS: Final = 1
 FAIL: Final = 2
 UNKNOWN: Final = 3
-# The check is not about the entity: its `appliesTo` does not match.
+# The check doesn't apply to the entity: `appliesTo` doesn't match.
 OUT: Final = 4
-# The condition `applicableWhen` of the check does not hold.
+# The check's `applicableWhen` condition is false.
 INAPPLICABLE: Final = 5
-# A flag beside the state that would count without the exemption.
+# A flag added to the state that would count without the exemption.
 EXEMPT: Final = 16
 
 _WORDS: Final[Mapping[int, str]] = {
@@ -25,7 +25,7 @@ _WORDS: Final[Mapping[int, str]] = {
 }
 _EXEMPT_WORD: Final = "exempt"
 
-# In the order in which people read them.
+# In display order.
 WORDS: Final = ("pass", "fail", "unknown", _EXEMPT_WORD, "not-applicable")
 
 

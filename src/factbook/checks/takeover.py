@@ -1,9 +1,9 @@
-"""Checks of other products as documents for files, with remarks on what was left behind.
+"""Conversion of other products' checks to documents for files, with remarks on losses.
 
-Backstage's Tech Insights and Roadie have conditions of json-rules-engine: Backstage in
-`app-config.yaml`, Roadie by its interface. The scorecard plugin of RHDH has thresholds: of `<10`,
-`10-50`, `!=0` and `==true`, the first that matches counts. Names of facts in other products are
-mapped to the sources that have them here.
+Backstage's Tech Insights and Roadie use json-rules-engine conditions: Backstage in
+`app-config.yaml`, Roadie in API exports. RHDH's scorecard plugin has thresholds such as `<10`,
+`10-50`, `!=0` and `==true`; the first match counts. Fact names of other products are mapped to the
+sources that have these facts here.
 """
 
 import re
@@ -21,9 +21,9 @@ from factbook.checks.rules.language import DEEPEST_CONDITION, FactCondition, Fac
 from factbook.errors import InputError, InvalidItemsError
 from factbook.integrations import catalog
 
-# The check cannot be written.
+# The check can't be converted.
 REFUSED: Final = "refused"
-# It can, and something of it is lost or means something else.
+# The check is converted, but loses something or changes its meaning.
 CHANGED: Final = "changed"
 _RENAMED: Final[Mapping[tuple[str, str], str]] = {
     ("techdocs", "hasAnnotationBackstageIoTechdocsRef"): "hasTechdocsRef",
@@ -39,7 +39,7 @@ _OF_SETS: Final = ("contains", "doesNotContain", "containsAny", "containsAll")
 
 
 class Remark(NamedTuple):
-    """One remark on a place in what is taken over; `kind` is REFUSED or CHANGED."""
+    """A remark on a place in the converted configuration; `kind` is REFUSED or CHANGED."""
 
     path: str
     kind: str
@@ -47,26 +47,26 @@ class Remark(NamedTuple):
 
 
 class Remarks:
-    """The remarks on one document, in their order."""
+    """The remarks on a document, in order."""
 
     def __init__(self) -> None:
         self.found: list[Remark] = []
 
     @property
     def refuses(self) -> bool:
-        """True if something cannot be taken over."""
+        """True if something can't be converted."""
         return any(one.kind == REFUSED for one in self.found)
 
     def refuse(self, path: str, message: str) -> None:
-        """Add what keeps the document from being taken over."""
+        """Add a problem that prevents the conversion."""
         self.found.append(Remark(path, REFUSED, message))
 
     def change(self, path: str, message: str) -> None:
-        """Add what is lost or means something else."""
+        """Add a loss or a change of meaning."""
         self.found.append(Remark(path, CHANGED, message))
 
 
-# The fact retrievers that come with Backstage, and the catalog's own sources.
+# Backstage's built-in fact retrievers, and the catalog sources that replace them.
 RETRIEVERS: Final[Mapping[str, str]] = {
     "entityMetadataFactRetriever": "entity-metadata",
     "entityOwnershipFactRetriever": "entity-ownership",
@@ -78,12 +78,12 @@ Sources = Mapping[str, str]
 
 
 def make_identifier(text: str) -> str:
-    """A text as an id: other signs become dashes."""
+    """Convert a text to an id: other characters become dashes."""
     return _NOT_OF_IDS.sub("-", text).strip("-._")[:100]
 
 
 def list_names(names: object, remarks: Remarks) -> list[str]:
-    """The names of sources that a check lists, or the only one; a remark names what is none."""
+    """The sources that a check lists, or its only one; invalid names get a remark."""
     found = [names] if isinstance(names, str) else names if isinstance(names, list) else []
     if not isinstance(names, str | list | None) or not all(isinstance(one, str) for one in found):
         remarks.change("factIds", "has parts that are left out: they are no texts")
@@ -91,10 +91,10 @@ def list_names(names: object, remarks: Remarks) -> list[str]:
 
 
 def make_resolver(listed: Sequence[str], sources: Sources) -> Callable[[str], Mapping[str, str]]:
-    """A function that finds the source of a fact among those listed.
+    """A function that finds a fact's source among those listed.
 
-    `sources` are the ids here of sources that are called otherwise there. It raises LookupError for
-    a fact that none of them has, or that several could have: nothing is guessed.
+    `sources` maps source ids there to ids here. The function raises LookupError for a fact that
+    none of the sources has, or several could have: it never guesses.
     """
     ids = [sources.get(name) or RETRIEVERS.get(name) or make_identifier(name) for name in listed]
 
@@ -119,21 +119,21 @@ Facts = dict[str, dict[str, Any]]
 
 
 class ItemRemark(NamedTuple):
-    """A remark on one item of the configuration that is taken over."""
+    """A remark on an item of the converted configuration."""
 
     item: str
     remark: Remark
 
 
 class TakenOver:
-    """The documents that were written so far, and all remarks."""
+    """The converted documents so far, and all remarks."""
 
     def __init__(self) -> None:
         self.documents: list[DefinitionDocument] = []
         self.remarks: list[ItemRemark] = []
 
     def add(self, kind: Kind, item: str, document: dict[str, Any], remarks: Remarks) -> None:
-        """Add a document, unless a remark refuses it or this service would."""
+        """Add a document, unless a remark or this service refuses it."""
         kept = {name: value for name, value in document.items() if value not in (None, [], {}, "")}
         if kept.get("id") in self.taken(kind):
             remarks.refuse("id", f"{kept['id']} is the id of another one")
@@ -157,7 +157,7 @@ class TakenOver:
 
 
 def _list_variables(document: Any) -> Iterator[tuple[str, str]]:
-    """The variables of an app-config in texts of a document, each with its path."""
+    """The app-config variables in texts of a document, each with its path."""
     waiting = [("", document)]
     while waiting:
         path, value = waiting.pop()
@@ -170,7 +170,7 @@ def _list_variables(document: Any) -> Iterator[tuple[str, str]]:
 
 
 def _check_whole(kind: Kind, document: dict[str, Any]) -> dict[str, Any]:
-    """The document, a check with tests; raises InvalidItemsError if this service refuses it."""
+    """The document, with tests added to a check; raises InvalidItemsError if it is invalid."""
     if kind == "check":
         return _add_tests(document, parse_check(document))
     scorecard.parse_scorecard(document)
@@ -178,7 +178,7 @@ def _check_whole(kind: Kind, document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _make_tests(check: Check) -> list[dict[str, Any]]:
-    """A test for each of pass, fail and unknown, as far as they are found by trying values."""
+    """A test each for pass, fail and unknown, if trying values finds one."""
     found = dict[str, Facts]()
     for facts in islice(_make_every_test(check), _MOST_TRIED):
         found.setdefault(evaluate_test(check, CheckTest("", facts=facts), 0), facts)
@@ -190,7 +190,7 @@ def _make_tests(check: Check) -> list[dict[str, Any]]:
 
 
 def _make_every_test(check: Check) -> Iterator[Facts]:
-    """Every combination of the values to try of each fact."""
+    """Every combination of sample values of the facts."""
     by_fact: dict[FactReference, list[FactCondition]] = {}
     for _, leaf in language.walk_leaves(check.rule):
         by_fact.setdefault(leaf.fact, []).append(leaf)
@@ -214,7 +214,7 @@ def _pick_values(leaves: list[FactCondition]) -> list[Any]:
 
 
 def _add_tests(document: Mapping[str, Any], check: Check) -> dict[str, Any]:
-    """The document of a check with tests, unless its facts are parts of objects."""
+    """The check document with tests, unless it reads parts of objects."""
     leaves = [leaf for _, leaf in language.walk_leaves(check.rule)]
     if any(reference.path for reference in language.walk_references(check.rule)) or not leaves:
         return dict(document)
@@ -223,7 +223,7 @@ def _add_tests(document: Mapping[str, Any], check: Check) -> dict[str, Any]:
 
 _FAILURE: Final = "failureMetadata"
 _ADDRESSES: Final = ("url", "href", "link")
-# An object of these members is one link; others are maps of links by name.
+# An object with only these members is one link; other objects map names to links.
 _OF_LINKS: Final = frozenset(
     {*_ADDRESSES, "title", "icon", "type", "name", "text", "label", "description"}
 )
@@ -237,7 +237,7 @@ _STEP: Final = re.compile(
 TYPE: Final = "json-rules-engine"
 _RANK_SCORECARD: Final = "maturity"
 _RANKS: Final = {1: "bronze", 2: "silver", 3: "gold"}
-# What a filter of theirs has as the value of a path that only has to be there.
+# Filter values there for "the path exists".
 _EXISTS: Final = ("*", "CATALOG_FILTER_EXISTS", "Symbol(CATALOG_FILTER_EXISTS_V0)")
 _LEFT_OUT: Final = ("successMetadata", "draft", "schedule")
 
@@ -245,10 +245,10 @@ _LEFT_OUT: Final = ("successMetadata", "draft", "schedule")
 def make_fix(
     given: Mapping[str, Any], remarks: Remarks, *, metadata: Collection[str] = ()
 ) -> dict[str, Any]:
-    """The first link and the first solution of a check; remarks name the others.
+    """The first link and first solution of a check; the others get remarks.
 
-    `failureMetadata`, about the failure alone, comes before `metadata`, whose members `metadata`
-    the caller reads, and `links`.
+    `failureMetadata` takes precedence over `metadata` and `links`. `metadata` names the members of
+    `metadata` that the caller reads.
     """
     tables = {name: _read_fix_table(given, name, remarks) for name in (_FAILURE, "metadata")}
     failure = tables[_FAILURE]
@@ -270,7 +270,7 @@ def make_fix(
 
 
 def _read_fix_table(given: Mapping[str, Any], name: str, remarks: Remarks) -> Mapping[str, Any]:
-    """A member that is an object; a text or a list of texts is its solution."""
+    """A member that is an object; a text or list of texts becomes its solution."""
     value = given.get(name)
     if isinstance(value, dict):
         return {str(key): one for key, one in value.items()}
@@ -282,7 +282,7 @@ def _read_fix_table(given: Mapping[str, Any], name: str, remarks: Remarks) -> Ma
 
 
 def read_fix_text(value: object, path: str, remarks: Remarks) -> str | None:
-    """The text of a member, of a list that of a line each; a remark names what is no text."""
+    """The text of a member, a list joined by line breaks; other values get a remark."""
     lines = []
     for place, one in enumerate(value if isinstance(value, list) else [value]):
         if isinstance(one, str | int | float):
@@ -294,7 +294,7 @@ def read_fix_text(value: object, path: str, remarks: Remarks) -> str | None:
 
 
 def _read_links(given: object, path: str, remarks: Remarks) -> Iterator[tuple[str, str]]:
-    """The links that a check here can have, by their paths."""
+    """The valid links, with their paths."""
     for place, item in _read_items(given, path):
         link = item
         if isinstance(item, dict):
@@ -310,7 +310,7 @@ def _read_links(given: object, path: str, remarks: Remarks) -> Iterator[tuple[st
 
 
 def _read_items(given: object, path: str) -> Iterator[tuple[str, object]]:
-    """Each link of a list, of a map by name, or the only one."""
+    """Each link of a list or a map, or the only one, with its path."""
     if isinstance(given, list):
         yield from ((f"{path}[{place}]", item) for place, item in enumerate(given))
     elif isinstance(given, dict) and not given.keys() <= _OF_LINKS:
@@ -320,7 +320,6 @@ def _read_items(given: object, path: str) -> Iterator[tuple[str, object]]:
 
 
 def _take_first(values: Mapping[str, Any], noun: str, remarks: Remarks) -> Any:
-    """The first value that there is."""
     there = [(path, value) for path, value in values.items() if value]
     for path, value in there[1:]:
         if value != there[0][1]:
@@ -328,7 +327,7 @@ def _take_first(values: Mapping[str, Any], noun: str, remarks: Remarks) -> Any:
     return there[0][1] if there else None
 
 
-# The members `source` and `fact` for a name; raises LookupError, whose text says what is wrong.
+# Members `source` and `fact` for a name; raises LookupError with an explanation.
 Resolve = Callable[[str], Mapping[str, str]]
 
 
@@ -346,7 +345,7 @@ ENGINE_OPERATORS: Final = (
 )
 
 
-# Decorated operators that mean the same as one of ours; `not:` stands before any.
+# Decorated operators with an equivalent here; `not:` can precede each.
 _DECORATED: Final = {
     "everyFact:notEqual": "doesNotContain",
     "everyValue:contains": "containsAll",
@@ -360,7 +359,7 @@ _DECORATED: Final = {
 }
 
 
-# Those that mean the contrary of one of ours.
+# Operators that are the opposite of one here.
 _CONTRARY: Final = {
     "everyFact:notIn": "containsAny",
     "everyValue:doesNotContain": "containsAny",
@@ -370,7 +369,7 @@ _CONTRARY: Final = {
 
 
 class Translation:
-    """Rewrites the conditions of one rule; `shared` are the conditions that others name."""
+    """Converts the conditions of a rule; `shared` are conditions that can be referenced by name."""
 
     def __init__(
         self, resolve: Resolve, remarks: Remarks, shared: Mapping[str, Any] | None = None
@@ -380,7 +379,7 @@ class Translation:
         self._shared = shared or {}
 
     def of(self, condition: object, path: str, depth: int = 0) -> dict[str, Any]:
-        """The condition as one of ours; what cannot be rewritten is remarked."""
+        """The converted condition; problems are added to the remarks."""
         if not isinstance(condition, dict):
             self._remarks.refuse(path, "is not a condition")
             return {}
@@ -486,7 +485,7 @@ class Translation:
 
 
 def make_jmespath(path: object) -> str | None:
-    """A JSONPath of names and places as JMESPath: empty for the whole, None for any other."""
+    """A JSONPath of names and indexes as JMESPath: empty for the root, None for other paths."""
     if not isinstance(path, str) or not path.startswith("$"):
         return None
     steps, position = list[str](), 1
@@ -518,9 +517,9 @@ _BACKSTAGE_MEMBERS: Final = frozenset(
 
 
 def take_over_backstage(config: object, sources: Sources) -> TakenOver:
-    """The checks of a configuration; raises InputError if it has none.
+    """Convert the checks of a configuration; raises InputError if it has none.
 
-    `sources` are the ids of data sources here, by the id of the fact retriever there.
+    `sources` maps ids of fact retrievers there to data source ids here.
     """
     checks = _walk_checks(config, "techInsights", "factChecker", "checks")
     if not checks:
@@ -582,7 +581,7 @@ def _convert_backstage_rule(
 
 
 def _read_labels(metadata: object, remarks: Remarks) -> list[str]:
-    """The categories; a remark names a rank that is none."""
+    """The categories; an invalid rank gets a remark."""
     given = metadata if isinstance(metadata, dict) else {}
     if given.get("rank") is not None and not isinstance(given["rank"], int):
         remarks.change("metadata.rank", "is left out: it is no whole number")
@@ -591,7 +590,7 @@ def _read_labels(metadata: object, remarks: Remarks) -> list[str]:
 
 
 def _add_rank_scorecard(ranks: Mapping[str, Any], found: TakenOver) -> None:
-    """Add the scorecard of maturity, if checks have ranks."""
+    """Add the maturity scorecard if checks have ranks."""
     taken = set(found.taken("check"))
     kept = {id_: rank for id_, rank in ranks.items() if id_ in taken and isinstance(rank, int)}
     if not kept:
@@ -619,9 +618,9 @@ Names = Mapping[str, tuple[str, str]]
 
 
 def take_over_roadie(export: object, sources: Sources) -> TakenOver:
-    """The checks and scorecards of an export; raises InputError if it has neither.
+    """Convert the checks and scorecards of an export; raises InputError if it has neither.
 
-    `sources` are the ids of data sources here, by the id there.
+    `sources` maps data source ids there to ids here.
     """
     checks, scorecards = _list_exported(export, "checks"), _list_exported(export, "scorecards")
     if not checks and not scorecards:
@@ -643,7 +642,7 @@ def take_over_roadie(export: object, sources: Sources) -> TakenOver:
 
 
 def _list_exported(export: object, name: str) -> list[dict[str, Any]]:
-    """The items of a list, which may be the whole answer, or below `items`."""
+    """The items of a list, which may be the whole response or its member `items`."""
     given = export.get(name) if isinstance(export, dict) else None
     if isinstance(given, dict):
         given = given.get("items")
@@ -661,12 +660,12 @@ def _name_item(given: Mapping[str, Any]) -> str:
 
 
 def _read_id(given: Mapping[str, Any]) -> str:
-    """The id of a check here: its name, since theirs is a number that nobody knows."""
+    """The id of a check here: its name, since the numeric ids there mean nothing to people."""
     return make_identifier(_name_item(given).lower())
 
 
 def _name_data_sources(data_sources: Sequence[Mapping[str, Any]]) -> Names:
-    """The source and the name of each fact that has an id of its own."""
+    """The source and name of each fact, by fact id."""
     found = dict[str, tuple[str, str]]()
     for source in data_sources:
         schema = source.get("schema")
@@ -708,7 +707,7 @@ def _convert_roadie_check(
 
 
 def _prepare_condition(condition: Any, names: Names, sources: Sources) -> Any:
-    """The conditions with the source of each fact that names one put before its name."""
+    """The conditions, with fact names prefixed by their source."""
     if isinstance(condition, list):
         return [_prepare_condition(one, names, sources) for one in condition]
     if not isinstance(condition, dict):
@@ -729,7 +728,7 @@ def _prepare_condition(condition: Any, names: Names, sources: Sources) -> Any:
 
 
 def _convert_filter(given: Any) -> Any:
-    """A filter, in which a path that only has to be there says so in our way."""
+    """A filter in this service's format, including "the path exists"."""
     if isinstance(given, list):
         return [_convert_filter(one) for one in given]
     if not isinstance(given, dict):
@@ -793,7 +792,7 @@ ThresholdValue = float | bool
 
 
 class Threshold(NamedTuple):
-    """An expression as comparisons that all have to hold."""
+    """A threshold as comparisons that all have to hold."""
 
     comparisons: tuple[tuple[str, ThresholdValue], ...]
 
@@ -810,7 +809,7 @@ class Threshold(NamedTuple):
 
 
 def parse_threshold(text: object) -> Threshold | None:
-    """The threshold in an expression; None if it is none."""
+    """Parse a threshold expression; None if it is invalid."""
     if not isinstance(text, str):
         return None
     text = text.strip()
@@ -827,7 +826,7 @@ def parse_threshold(text: object) -> Threshold | None:
 def make_first_rule(
     thresholds: Sequence[Threshold], place: int, fact: Mapping[str, str]
 ) -> dict[str, Any]:
-    """The condition that the threshold at a place is the first of them that matches."""
+    """A condition that holds if the threshold at `place` is the first that matches."""
     own = thresholds[place]
     earlier = [
         _join_conditions("all", one.conditions(fact))
@@ -841,7 +840,7 @@ def make_first_rule(
 
 
 def join_some(conditions: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The condition that one of several holds."""
+    """A condition that holds if any of these hold."""
     return _join_conditions("any", conditions)
 
 
@@ -850,7 +849,7 @@ def _join_conditions(name: str, conditions: Sequence[dict[str, Any]]) -> dict[st
 
 
 def _list_threshold_samples(thresholds: Sequence[Threshold]) -> list[ThresholdValue]:
-    """A value on either side of everything that is compared with."""
+    """Values on either side of every bound."""
     bounds = sorted({value for one in thresholds for _, value in one.comparisons})
     if any(isinstance(value, bool) for value in bounds):
         return [True, False]
@@ -880,9 +879,9 @@ def _holds_for(sign: str, value: ThresholdValue, wanted: ThresholdValue) -> bool
 
 
 def take_over_rhdh(config: object, sources: Sources) -> TakenOver:
-    """The checks of a configuration; raises InputError if it has no thresholds.
+    """Convert the checks of a configuration; raises InputError if it has no thresholds.
 
-    `sources` are the ids of data sources here, by the name of the plugin's source there.
+    `sources` maps the plugin's source names to data source ids here.
     """
     scorecard = config.get("scorecard") if isinstance(config, dict) else None
     plugins = scorecard.get("plugins") if isinstance(scorecard, dict) else None
@@ -903,7 +902,7 @@ def take_over_rhdh(config: object, sources: Sources) -> TakenOver:
 
 
 def _list_metrics(given: Mapping[str, Any], names: tuple[str, ...]) -> Iterator[tuple[Any, Any]]:
-    """The names of each metric with thresholds, and these."""
+    """The names of each metric that has thresholds, and the thresholds."""
     for name, value in given.items():
         if not isinstance(value, dict) or len(names) > _DEEPEST:
             continue
@@ -915,7 +914,7 @@ def _list_metrics(given: Mapping[str, Any], names: tuple[str, ...]) -> Iterator[
 
 
 def _add_metric(names: Sequence[str], rules: object, sources: Sources, found: TakenOver) -> None:
-    """Add both checks of a metric, or the reasons that keep it from being taken over."""
+    """Add both checks of a metric, or the reasons why it can't be converted."""
     item, remarks = ".".join(names), Remarks()
     if len(names) < 2:
         remarks.refuse("thresholds", "are for all metrics of a source, which are not named here")

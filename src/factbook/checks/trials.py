@@ -1,12 +1,11 @@
-"""Trials of writes, checks and scorecards: results as they would be. Nothing is kept.
+"""Trials of writes, checks and scorecards: the results they would have. Nothing is stored.
 
-The cost of a trial is known before a check is evaluated, and refused with a sentence.
+A trial's cost is computed before any check is evaluated; a trial that costs too much is refused.
 
-Entities of documents are such as those of a pull request: their results as they would be, and
-whether the documents alone decide them. Each is evaluated where it is: in its set, whoever pushes
-or imports that, with the annotations that an importer has added and with what is known of it. What
-is known is told of the entities of the set that is named, as documents of strangers may name any
-entity.
+A trial of documents, such as those of a pull request, shows the results of their entities and
+whether the documents alone decide them. Each entity is evaluated in its current set, whoever pushes
+or imports that set, with the importer's annotations and stored facts. Stored values are shown only
+for entities of the named set, since strangers' documents may name any entity.
 """
 
 import asyncio
@@ -64,28 +63,28 @@ from factbook.integrations import catalog
 from factbook.storage import Database, Transaction
 
 T = TypeVar("T")
-# Steps of one evaluation of a check without patterns.
+# Steps for evaluating a check without patterns once.
 EVALUATION_STEPS: Final = 50
-# Steps of one trial, about 20 seconds at worst and much less as a rule.
+# Steps per trial, about 20 seconds at worst and usually far less.
 MOST_STEPS: Final = 1_000_000_000
-# Steps that one caller may have tried within a minute.
+# Steps per caller and minute.
 MOST_STEPS_A_MINUTE: Final = 3_000_000_000
-# Seconds for the evaluation of one trial.
+# Maximum evaluation time of a trial, in seconds.
 LONGEST_WAIT: Final = 30.0
-# Trials under way in a process, and those of one caller that wait for its first to end.
+# Trials running per process, and waiting trials per caller.
 MOST_AT_ONCE: Final = 2
 MOST_WAITING: Final = 3
 _REMEMBERED: Final = 10_000
-# Entities that are kept in memory for a trial.
+# Maximum entities of a trial, which are kept in memory.
 _MOST_ENTITIES: Final = 20_000
-# To explain a result, its check is evaluated again: with what is given, as a whole and in parts.
+# Explaining a result evaluates its check again: with the given facts, as a whole and in parts.
 _TIMES_LOOKED_AT: Final = 4
 _NO_STATES: Final = EntityStates(0, "", b"", None)
-# A trial keeps other writes waiting, and who asks for it may be somebody who cannot write.
+# Trials block other writes, and their callers may have no permission to write.
 _MOST_OTHERS: Final = 2_000
-# Results that are explained; further ones are only counted.
+# Results that are explained; the rest are only counted.
 MOST_EXPLAINED: Final = 500
-# Names of annotations that say where an imported entity is from: importers add them.
+# Suffixes of annotations that importers add to name an entity's origin.
 _PLACES: Final = ("/source-location", "/view-url", "/edit-url")
 _HOSTED: Final = ("/project-slug", "/project-id", "/instance")
 _NOTHING: Final = Latest({}, {}, "", 0)
@@ -101,7 +100,7 @@ class TrialBudget:
         self._is_over = False
 
     def charge(self, steps: int) -> None:
-        """Reserve steps before they are taken; raises InputError, TooManyRequestsError."""
+        """Reserve steps in advance; raises InputError, TooManyRequestsError."""
         if steps > self._left:
             raise InputError(
                 "The trial would take too long and wasn't evaluated: its checks, entities and "
@@ -112,13 +111,13 @@ class TrialBudget:
         self._allowance.take(steps)
 
     def count(self, steps: int) -> None:
-        """Count steps that weren't known before; raises the errors of `charge` and `check`."""
+        """Count steps that weren't known in advance; raises the errors of `charge` and `check`."""
         self.check()
         if steps:
             self.charge(steps)
 
     def check(self) -> None:
-        """Raise UnavailableError once the time is over, or nobody waits for the trial any more."""
+        """Raise UnavailableError once the time is up or the caller has stopped waiting."""
         if self._is_over or time.monotonic() > self._end:
             raise UnavailableError(
                 f"The trial took longer than {LONGEST_WAIT:.0f} seconds and was ended. Try fewer "
@@ -127,7 +126,7 @@ class TrialBudget:
             )
 
     async def work(self, function: Callable[[], T]) -> T:
-        """Run the function on a thread; it calls `check` or `count` between its parts."""
+        """Run a function on a thread; it calls `check` or `count` between its parts."""
         try:
             return await asyncio.to_thread(function)
         except BaseException:
@@ -136,7 +135,7 @@ class TrialBudget:
 
 
 class _Allowance:
-    """The steps that a caller may have tried: all of them again after a minute without trials."""
+    """The steps a caller may use; fully restored after a minute without trials."""
 
     def __init__(self) -> None:
         self.turn = asyncio.Lock()
@@ -160,7 +159,7 @@ class _Allowance:
 
 
 class TrialRoom:
-    """Admits one trial of each caller at a time, and few in all; one per database and process."""
+    """Admits one trial per caller at a time and a few in total; one per database and process."""
 
     def __init__(self) -> None:
         self._places = asyncio.Semaphore(MOST_AT_ONCE)
@@ -168,9 +167,9 @@ class TrialRoom:
 
     @asynccontextmanager
     async def enter(self, caller: str) -> AsyncIterator[TrialBudget]:
-        """Wait for the caller's turn and a place; raises TooManyRequestsError.
+        """Wait for the caller's turn and a free place; raises TooManyRequestsError.
 
-        `caller` is the id of a token, or whatever else tells apart who asks.
+        `caller` is a token id or anything else that identifies the caller.
         """
         allowance = self._allowance(caller)
         if allowance.waiting >= MOST_WAITING:
@@ -199,9 +198,9 @@ class TrialRoom:
 
 
 def count_pattern_steps(checks: Iterable[CompiledCheck], entity: CheckedEntity) -> int:
-    """The steps that the patterns of checks take at most for an entity.
+    """The maximum steps that the patterns of checks take for an entity.
 
-    Paths into objects come on top, and are only known once they are evaluated.
+    Paths into objects come on top; their steps are only known after evaluation.
     """
     steps = 0
     for check in checks:
@@ -219,7 +218,7 @@ def _to_share(steps: int) -> str:
 
 
 class ResultDifference(NamedTuple):
-    """A result that would be another one, in words; `before` is None of an entity that is new."""
+    """A result that would change, in words; `before` is None for a new entity."""
 
     ref: str
     check_id: str
@@ -228,7 +227,7 @@ class ResultDifference(NamedTuple):
 
 
 class EvaluatedTrial(NamedTuple):
-    """A trial that was evaluated: the checks, and the entities that were, with their new states."""
+    """An evaluated trial: the checks, and the entities with their new states."""
 
     known: CheckSet
     entities: dict[str, CheckedEntity]
@@ -240,7 +239,7 @@ Look = Callable[[EvaluatedTrial], None]
 
 
 class _TakenBackError(Exception):
-    """A write was done and what it touched was read; now it is taken back."""
+    """Rolls back a completed write, with its result and the touched entities."""
 
     def __init__(self, result: object, known: CheckSet, touched: list[TouchedEntity]) -> None:
         self.result = result
@@ -249,9 +248,9 @@ class _TakenBackError(Exception):
 
 
 class WriteTrial:
-    """A runner of one write of a caller in a transaction that is taken back, then evaluated.
+    """Runs a caller's write in a transaction that is rolled back, then evaluates its effect.
 
-    It takes the locks of the write, and as long as the write.
+    It holds the same locks as the write, for as long as the write takes.
     """
 
     def __init__(self, database: Database, clock: Clock, caller: str) -> None:
@@ -261,10 +260,10 @@ class WriteTrial:
         self.differences: list[ResultDifference] = []
 
     async def write(self, function: Callable[[Transaction], T], look: Look | None = None) -> T:
-        """Run the function, note what it would change, and return its result.
+        """Run the function, record the results it would change, and return its result.
 
-        `look` is called with the entities and differences, on the thread that evaluated them.
-        Raises InputError, TooManyRequestsError and UnavailableError if that costs too much.
+        `look` is called with the entities and differences, on the evaluating thread. Raises
+        InputError, TooManyRequestsError and UnavailableError if the trial costs too much.
         """
         async with self._database.remembered.of(TrialRoom).enter(self._caller) as budget:
             try:
@@ -274,7 +273,7 @@ class WriteTrial:
                 return cast("T", taken.result)
 
     def _try(self, transaction: Transaction, function: Callable[[Transaction], T]) -> T:
-        transaction.evaluation = None  # what is touched is read, and evaluated when this is over
+        transaction.evaluation = None  # touched entities are read here and evaluated later
         result = function(transaction)
         cache = self._database.remembered.of(CheckCache)
         found = incremental.read_touched(transaction, cache, self._clock(), _MOST_ENTITIES)
@@ -301,7 +300,7 @@ class WriteTrial:
         now = evaluate_selection(
             known, one.selection, one.subject, was, self._clock(), exempt
         ).states
-        # What its paths have taken beside its patterns, which are paid for.
+        # Charge the steps of paths; the patterns are charged already.
         found.budget.count(max(0, entity.steps - steps))
         entity.states = SlotStates(known.slots, now)
         found.entities[entity.ref] = entity
@@ -321,7 +320,7 @@ def _list_compiled(touched: TouchedEntity) -> Sequence[CompiledCheck]:
 
 
 def _count_steps_touched(touched: TouchedEntity) -> int:
-    """The steps that the evaluation of an entity takes, but for paths into objects."""
+    """The steps for evaluating an entity, except for paths into objects."""
     checks = _list_compiled(touched)
     return EVALUATION_STEPS * len(checks) + count_pattern_steps(checks, touched.subject.entity)
 
@@ -330,28 +329,28 @@ Values = Mapping[str, object]
 
 
 class GivenFacts(NamedTuple):
-    """Facts of a source about an entity that are known as they would be, with the documents."""
+    """Facts of a source about an entity that the trial assumes."""
 
     source: DataSource
     values: Values
 
 
-# The facts given of an entity, from its document; None if there are none.
+# The assumed facts about an entity, from its document; None if there are none.
 Given = Callable[[Mapping[str, Any]], GivenFacts | None]
 
 
 class EntityChange(NamedTuple):
-    """Fate of an entity of the documents: `added`, `updated` or `unchanged`."""
+    """The effect on an entity of the documents: `added`, `updated` or `unchanged`."""
 
     ref: str
     change: str
 
 
 class TriedEntityResult(NamedTuple):
-    """A result that would be another one; `is_decided` by the documents, whatever else is known.
+    """A result that would change; `is_decided`: by the documents alone.
 
-    `explanation` is None where the check is no longer about the entity, for entities that are not
-    among the documents, and where it would tell what may not be told of them.
+    `explanation` is None if the check no longer applies to the entity, for entities outside the
+    documents, and if it would disclose values that the caller may not see.
     """
 
     difference: ResultDifference
@@ -362,7 +361,7 @@ class TriedEntityResult(NamedTuple):
 
 
 class EntityTrial:
-    """A trial of some entities by an actor, at one time."""
+    """A trial of documents by an actor, at one time."""
 
     def __init__(
         self,
@@ -371,7 +370,7 @@ class EntityTrial:
         actor: Actor,
         named_set: str | None = None,
     ) -> None:
-        """Stored values of the entities in `named_set` may be told, those of no others."""
+        """Stored values are shown only for entities in `named_set`."""
         self._named_set = named_set
         self._trial = trial
         self._rules = rules
@@ -384,9 +383,10 @@ class EntityTrial:
         self.results: list[TriedEntityResult] = []
 
     async def run(self, documents: Sequence[msgspec.Raw], given: Given) -> None:
-        """Try the documents, with the facts given of each entity.
+        """Try the documents with the given facts about each entity.
 
-        Raises InvalidItemsError as a push does, and InputError if they reach too many others.
+        Raises InvalidItemsError as a push does, and InputError if too many other entities are
+        affected.
         """
         refs = [one.ref for one in sets.prepare_items(documents, None, self._rules).items]
         self._own = {
@@ -400,7 +400,7 @@ class EntityTrial:
             names = {ref: owners[ref][1] if ref in owners else None for ref in refs}
             if self._named_set is not None:
                 self._in_named_set = {ref for ref in refs if names[ref] == self._named_set}
-            # Where they are, and outside of any set, where the trial has them.
+            # In their current sets, and outside any set, where the trial puts new ones.
             places = [*names.items(), *((ref, None) for ref in refs)]
             held.require({locks.owner(name, ref) for ref, name in places})
             plan = self._plan(transaction, dict(zip(refs, documents, strict=True)), owners)
@@ -416,7 +416,7 @@ class EntityTrial:
         documents: Mapping[str, msgspec.Raw],
         owners: Mapping[str, tuple[Existing, str | None]],
     ) -> WritePlan:
-        """The plan that writes the documents where their entities are."""
+        """A plan that writes the documents where their entities are now."""
         plan, self.changes = WritePlan(None), []
         stored = _read_stored_documents(
             transaction, [existing.id for existing, _ in owners.values()]
@@ -440,7 +440,7 @@ class EntityTrial:
         return item
 
     def _record(self, transaction: Transaction, refs: Sequence[str], given: Given) -> None:
-        """Write the facts given of entities, beside the others of their source."""
+        """Write the given facts beside the other facts of their source."""
         self._facts = {}
         ids = stored_entities.read_ids_of_refs(transaction, refs)
         for ref, document in _read_stored_documents(transaction, list(ids.values())).items():
@@ -454,7 +454,7 @@ class EntityTrial:
                 store.record_facts(transaction, found.source, [seen], self._now)
 
     def _explain(self, found: EvaluatedTrial) -> None:
-        """Note what would change, that of the documents' own entities first."""
+        """Record the differences, those of the documents' own entities first."""
         ordered = sorted(found.differences, key=lambda one: (one.ref not in self._own, *one[:2]))
         self.results = list(self._explained(found, ordered))
 
@@ -473,7 +473,7 @@ class EntityTrial:
             is_decided = partial[ref].state(check.id) is not None
             fails = one.after == "fail" != one.before and check.severity == "required"
             told = None
-            # What entities change for others may be thousands of results, of other people's facts.
+            # Effects on other entities may be thousands of results, from other people's facts.
             is_shown = position < MOST_EXPLAINED and ref in self._own
             if is_shown and one.after in ("pass", "fail", "unknown"):
                 told = self._told(check, entities[ref], partial[ref])
@@ -490,7 +490,7 @@ class EntityTrial:
         )
 
     def _counted(self, ref: str) -> Callable[[FactReference], bool]:
-        """The facts that the catalog or the documents know."""
+        """A test for facts that the catalog or the documents provide."""
         given = self._facts.get(ref)
 
         def counts(fact: FactReference) -> bool:
@@ -504,7 +504,7 @@ class EntityTrial:
 
 
 def _check_reach(transaction: Transaction, plan: WritePlan) -> None:
-    """Raise InputError if the results of very many other entities may change."""
+    """Raise InputError if results of too many other entities could change."""
     if diff.count_reached(transaction, plan, _MOST_OTHERS) > _MOST_OTHERS:
         raise InputError(
             f"The items name, or are named by, more than {_MOST_OTHERS:,} other entities, and a "
@@ -518,7 +518,7 @@ def _read_stored_documents(transaction: Transaction, ids: list[int]) -> dict[str
 
 
 def _add_places(document: msgspec.Raw, stored: Mapping[str, Any], domain: str) -> msgspec.Raw:
-    """A document with what the importer of its entity has added, where it says nothing else."""
+    """The document with the importer's annotations, unless it sets them itself."""
     before = stored["metadata"].get("annotations", {})
     if f"{domain}/import-origin" not in before:
         return document
@@ -529,7 +529,7 @@ def _add_places(document: msgspec.Raw, stored: Mapping[str, Any], domain: str) -
         for name, value in before.items()
         if name.startswith(f"{domain}/") or name.endswith((*_PLACES, *_HOSTED))
     }
-    # In the order of an import, as one in another order is another document.
+    # In import order, since a different order would make the document differ.
     entity["metadata"]["annotations"] = {
         **{
             name: own.get(name, value) for name, value in before.items() if name in {**added, **own}
@@ -539,7 +539,7 @@ def _add_places(document: msgspec.Raw, stored: Mapping[str, Any], domain: str) -
     return msgspec.Raw(msgspec.json.encode(entity))
 
 
-# Entities that are read at once; other work is done between two portions.
+# Entities per batch; other work runs between batches.
 _EVALUATED_AT_ONCE: Final = 2_000
 _NO_FACTS_PREVIEWED: Mapping[str, Any] = {}
 _GRADED_AT_ONCE: Final = 2_000
@@ -550,7 +550,7 @@ Facts = Mapping[str, Mapping[str, object]]
 
 
 class PreviewedChange(NamedTuple):
-    """An entity whose state would be another one."""
+    """An entity whose state would change."""
 
     ref: str
     before: int
@@ -558,7 +558,7 @@ class PreviewedChange(NamedTuple):
 
     @property
     def words(self) -> tuple[str, str]:
-        """The states, before and after; `none` for an entity without a result so far."""
+        """The states before and after, as words; `none` without a result so far."""
         before = "none" if self.before == NONE else name_state(self.before)
         return before, name_state(self.after)
 
@@ -566,7 +566,7 @@ class PreviewedChange(NamedTuple):
 class CheckPreview(NamedTuple):
     """Effect of a check: counts `now` and `then`, and the entities that would change.
 
-    `changed` are all of them. `first` are some: those that would fail, then by reference.
+    `changed` is their number. `first` lists some of them: those that would fail, then by reference.
     """
 
     now: StateCounts
@@ -577,7 +577,7 @@ class CheckPreview(NamedTuple):
 
 
 class PreviewScope(NamedTuple):
-    """Limits of a preview: entities by reference, all if empty; facts as they would be."""
+    """Scope of a preview: entity references, all if empty, and assumed facts."""
 
     refs: Sequence[str] = ()
     facts: Facts = _NO_FACTS_PREVIEWED
@@ -596,8 +596,8 @@ async def preview_check(
 ) -> CheckPreview:
     """Evaluate a check for every entity of the catalog; nothing is written.
 
-    The results that there are come from the version in effect of the check with the same id.
-    Raises InputError, TooManyRequestsError and UnavailableError if that costs the caller too much.
+    Current results are those of the version in effect with the same id. Raises InputError,
+    TooManyRequestsError and UnavailableError if the preview costs the caller too much.
     """
     async with database.remembered.of(TrialRoom).enter(caller) as budget:
         work = _Preview(
@@ -619,7 +619,7 @@ async def _preview_check_within(
         first, last = portion[0][0], portion[-1][0]
         states = await state_store.read_slot_states(database, slot, first, last)
         after = await work.evaluate(portion, known.slots)
-        # Without a state it is empty.
+        # Empty without a state.
         pairs = [(ord(states.get(id_) or b"\0"), after.get(id_, OUT)) for id_, _ in portion]
         if any(before & EXEMPT for before, _ in pairs):
             pairs = [
@@ -647,7 +647,7 @@ async def _preview_check_within(
 
 
 class _Preview:
-    """The evaluation of one check that is not stored."""
+    """An evaluation of a check that is not stored."""
 
     def __init__(
         self,
@@ -668,7 +668,7 @@ class _Preview:
         self._now = now
 
     async def portions(self) -> AsyncIterator[list[tuple[int, str]]]:
-        """(id, reference) of the entities, by id."""
+        """Batches of (id, reference) of the entities, by id."""
         refs, after = list(self._scope.refs), 0
         while True:
             found = await stored_entities.page_refs(self._database, after, _EVALUATED_AT_ONCE, refs)
@@ -679,9 +679,9 @@ class _Preview:
             after = found[-1][0]
 
     async def charge(self) -> None:
-        """Reserve what the preview takes, before anything is evaluated.
+        """Reserve the steps of the preview, before anything is evaluated.
 
-        Texts are read for that, as the time of a pattern grows with them.
+        This reads the texts that patterns search, since their length decides the cost.
         """
         steps = 0
         sources = {fact.source for fact, _ in self._check.patterns}
@@ -723,7 +723,7 @@ class _Preview:
     async def evaluate(
         self, portion: Sequence[tuple[int, str]], slots: Mapping[str, int]
     ) -> dict[int, int]:
-        """The states of those of the entities that the check is about, by id."""
+        """The states of the entities that the check applies to, by id."""
         first, last = portion[0][0], portion[-1][0]
         filter_ = self._check.check.applies_to
         where = (
@@ -758,7 +758,7 @@ class _Preview:
         return await self._budget.work(partial(self._states, entities()))
 
     def _states(self, entities: Iterable[tuple[int, CheckedEntity]]) -> dict[int, int]:
-        """The states of entities; counts the steps of paths beside those of patterns."""
+        """The states of entities; counts the steps of paths."""
         found = {}
         for id_, entity in entities:
             found[id_] = self._check.evaluate(entity, self._now).state
@@ -766,7 +766,7 @@ class _Preview:
         return found
 
     async def _by_values(self, first: int, last: int, matching: Iterable[int]) -> dict[int, int]:
-        """The same where nothing but stored values of facts is read."""
+        """The states of entities for checks that read only stored fact values."""
         sources = sorted(self._check.sources)
         values = await entity_evaluation.read_values_between(self._database, sources, first, last)
         entity = CheckedEntity.of_values
@@ -785,7 +785,7 @@ class _Preview:
 
 
 def replace_facts(latest: Mapping[str, Latest], facts: Facts, now: int) -> dict[str, Latest]:
-    """The latest facts of an entity as they would be with others."""
+    """The latest facts of an entity with assumed facts put in."""
     changed = {
         source: _replace_values(latest.get(source), values, now) for source, values in facts.items()
     }
@@ -793,7 +793,6 @@ def replace_facts(latest: Mapping[str, Latest], facts: Facts, now: int) -> dict[
 
 
 def _replace_values(latest: Latest | None, values: Mapping[str, object], now: int) -> Latest:
-    """Facts as they would be with other values."""
     before = latest or Latest({}, {}, "", now)
     return before._replace(facts={**before.facts, **values}, written_at=now)
 
@@ -807,7 +806,7 @@ def _count_previewed(states: Mapping[int, int]) -> StateCounts:
 
 
 class PreviewedLevel(NamedTuple):
-    """An entity whose level would be another one; None is outside the scorecard.
+    """An entity whose level would change; None means outside the scorecard.
 
     Levels are ids, '' below the first.
     """
@@ -818,9 +817,9 @@ class PreviewedLevel(NamedTuple):
 
 
 class ScorecardPreview(NamedTuple):
-    """Entities by rank as they would be, and those that would change: all, and the first of them.
+    """Entities by rank as they would be, and those that would change: all, and the first few.
 
-    An entity that is exempt from the scorecard as a whole counts as if it were not in it yet.
+    Entities that are exempt from the whole scorecard count as if they weren't in it yet.
     """
 
     then: LevelTally
@@ -833,7 +832,8 @@ async def preview_scorecard(
 ) -> ScorecardPreview:
     """Grade every entity of the catalog; nothing is written.
 
-    Raises InputError, TooManyRequestsError and UnavailableError if that costs the caller too much.
+    Raises InputError, TooManyRequestsError and UnavailableError if the preview costs the caller too
+    much.
     """
     async with database.remembered.of(TrialRoom).enter(caller) as budget:
         return await _preview_scorecard_within(database, card, now, limit, budget)
@@ -872,7 +872,7 @@ async def _grade_portion(
     portion: list[tuple[int, str]],
     budget: TrialBudget,
 ) -> dict[int, int]:
-    """The ranks of those of the entities that the scorecard applies to."""
+    """The ranks of the entities that the scorecard applies to, by id."""
     ends = portion[0][0], portion[-1][0]
     where = stored_entities.EVERY_ENTITY
     if card.applies_to is not None:
@@ -881,7 +881,7 @@ async def _grade_portion(
     states = await state_store.read_states_between(database, *ends)
 
     def graded() -> dict[int, int]:
-        # The rank is stored as one more.
+        # Stored ranks are one higher.
         return {
             id_: grader.encoded(states.get(id_, b""))[0] - 1
             for id_, _ in portion
@@ -895,7 +895,7 @@ async def _grade_portion(
 async def _read_levels_before(
     database: Database, slot: int | None, portion: list[tuple[int, str]]
 ) -> dict[int, int]:
-    """The ranks of the entities as they are."""
+    """The current ranks of the entities."""
     if slot is None:
         return {}
     last = portion[-1][0]
@@ -904,7 +904,7 @@ async def _read_levels_before(
 
 
 def _count_standings(known: CheckSet, now: int) -> dict[str, int]:
-    """The slots of the checks that count now."""
+    """The slots of the checks that count now, by check id."""
     checks = [one for one in known.checks if not one.is_pending]
     return {
         one.id: one.slot
@@ -922,4 +922,4 @@ def _name_entity(document: Mapping[str, object], otherwise: list[str]) -> list[s
     try:
         return _list_level_names(parse_scorecard(document))
     except FactbookError:
-        return otherwise  # another release took it
+        return otherwise  # another release accepted it

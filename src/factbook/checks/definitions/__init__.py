@@ -1,1 +1,1 @@
-"""Definitions of checks and scorecards: parsing, and validation against what they refer to."""
+"""Definitions of checks and scorecards: parsing, and validation of their references."""

@@ -1,11 +1,11 @@
-"""Stores of checks and scorecards: drafts, the versions in effect, and those being published.
+"""Stores of checks and scorecards: drafts, versions in effect and pending versions.
 
-Readers see the published version. One that gives other results is pending in a slot of its own
-until every entity is evaluated or graded; only then does it take the place of the one before.
+Readers see the published version. A new version that changes results is pending in its own slot
+until every entity is evaluated or graded, and then replaces the published version.
 
-A slot of a scorecard is the place of its levels among those of an entity. A grading of all entities
-fills a pending slot from the first entity on, and what another scorecard left in it is never read.
-At its end all pending slots come into effect together.
+A scorecard's slot is the position of its levels among an entity's levels. A full grading fills the
+pending slots from the first entity on and never reads leftovers of another scorecard. When the
+grading ends, all pending slots come into effect together.
 """
 
 from abc import abstractmethod
@@ -31,8 +31,8 @@ from factbook.errors import ConflictError
 from factbook.events.store import append_events, make_published_check_row
 from factbook.storage import Row, Transaction
 
-# Held alone by a batch of the grading of all entities, and shared by whoever grades some: an entity
-# whose transaction is open is not seen by the batch, and has to see how far that has got.
+# A full grading's batch holds it exclusively, other gradings hold it shared: the batch can't see
+# entities of open transactions, so those transactions have to see the batch's progress.
 GRADING_LOCK: Final = "scorecard progress"
 _FORGET_COUNTS: Final = (
     "DELETE FROM scorecard_counts WHERE slot = ?",
@@ -42,7 +42,7 @@ _FORGET_PENDING: Final = [
     sql.replace("= ?", "IN (SELECT pending_slot FROM scorecards WHERE pending_slot IS NOT NULL)")
     for sql in _FORGET_COUNTS
 ]
-# What decides if scorecards count the results.
+# Members that decide whether scorecards count the results.
 _COUNTED_MEMBERS: Final = ("severity", "effectiveFrom")
 
 
@@ -65,16 +65,16 @@ class StagedDefinition(StoredDefinition, frozen=True):
     @property
     @abstractmethod
     def reached(self) -> int | None:
-        """An id up to which about as many entities are as the pending version is evaluated for."""
+        """The approximate id up to which the pending version is evaluated."""
 
 
 S = TypeVar("S", bound=StagedDefinition)
 
 
 class StagedStore(DefinitionStore[S]):
-    """The checks, or the scorecards."""
+    """A store of checks or scorecards."""
 
-    # The members that decide about results; all else is text.
+    # The members that affect results; the others are text.
     decisive: ClassVar[tuple[str, ...]]
 
     def __init__(
@@ -84,7 +84,7 @@ class StagedStore(DefinitionStore[S]):
         self._exempt_from = noun
 
     def create(self, transaction: Transaction, document: Document, actor: str, now: int) -> S:
-        """Store a new definition as a draft; what it refers to stays until it is stored."""
+        """Store a new definition as a draft; its references stay valid until the commit."""
         publications.share_definitions(transaction)
         return super().create(transaction, document, actor, now)
 
@@ -97,10 +97,10 @@ class StagedStore(DefinitionStore[S]):
         *,
         permitted: bool = False,
     ) -> S:
-        """Publish the draft under the next version; without a draft nothing changes.
+        """Publish the draft as the next version; does nothing without a draft.
 
-        If it gives other results, the version is pending until they are there for every entity.
-        `permitted` tells that the actor may write any definition, not only those of its groups.
+        A version that changes results is pending until every entity has its results. `permitted`:
+        the actor may write any definition, not only those of its groups.
         """
         publications.lock_definitions(transaction)
         return super().publish(transaction, id_, actor, now)
@@ -117,7 +117,7 @@ class StagedStore(DefinitionStore[S]):
 
     @abstractmethod
     def begin(self, transaction: Transaction, stored: S, now: int) -> None:
-        """Begin to evaluate a version for every entity, or begin anew."""
+        """Start evaluating a version for every entity, or start over."""
 
     def _publish(
         self, transaction: Transaction, before: S, version: DefinitionVersion, part: int
@@ -133,26 +133,26 @@ class StagedStore(DefinitionStore[S]):
     def _publish_text(
         self, transaction: Transaction, before: S, version: DefinitionVersion
     ) -> None:
-        """Put a draft into effect that gives the same results."""
+        """Put a draft that gives the same results into effect at once."""
         super()._publish(transaction, before, version, PATCH)
 
 
 def are_alike(
     document: Mapping[str, Any], other: Mapping[str, Any], names: tuple[str, ...]
 ) -> bool:
-    """Return true if two documents have the same values of some members."""
+    """Return true if two documents have the same values of these members."""
     return all(document.get(name) == other.get(name) for name in names)
 
 
 def append_published(
     transaction: Transaction, versions: Iterable[tuple[str, str]], now: int
 ) -> None:
-    """Tell of versions that came into effect, by the id of the check."""
+    """Append events for versions that came into effect, as (check id, version)."""
     append_events(transaction, [make_published_check_row(*one) for one in versions], now)
 
 
 class _Ruling(msgspec.Struct, frozen=True):
-    """A published version with the checks for which its exemption rules count."""
+    """A published version, and the checks that its exemption rules count for."""
 
     version: str = ""
     checks: frozenset[str] = frozenset()
@@ -171,9 +171,9 @@ class StoredScorecard(StagedDefinition, frozen=True):
 
     @property
     def ruled_checks(self) -> frozenset[str]:
-        """Checks for which the newest rules were published with the permission for scorecards."""
+        """Checks whose newest rules were published with the permission for scorecards."""
         ruling = msgspec.json.decode(self.ruling, type=_Ruling) if self.ruling else _NO_RULING
-        # An earlier release may have published another version without a ruling.
+        # An earlier release may have published a newer version without a ruling.
         return ruling.checks if ruling.version == self.newest_version else frozenset()
 
     @property
@@ -184,8 +184,8 @@ class StoredScorecard(StagedDefinition, frozen=True):
 def decide_ruling(before: StoredScorecard, after: StoredScorecard, *, permitted: bool) -> str:
     """The ruling of the scorecard after a publication.
 
-    Without the permission, rules that stay the same keep counting for the checks that they were
-    published for with it.
+    Without the permission, unchanged rules keep counting for the checks that they were published
+    for with the permission.
     """
     newest = after.newest or {}
     checks = frozenset(scorecard.list_named_checks(newest))
@@ -204,7 +204,7 @@ def store_ruling(transaction: Transaction, scorecard_id: str, ruling: str) -> No
 def list_naming(
     stored: Iterable[StoredScorecard], check_ids: Iterable[str], *, drafts: bool = False
 ) -> list[str]:
-    """The ids of the scorecards with one of the checks in a published version, or a draft."""
+    """The ids of scorecards that name one of the checks, in a published version or a draft."""
     wanted = set(check_ids)
     return [
         one.id
@@ -215,10 +215,10 @@ def list_naming(
 
 
 def begin_grading(transaction: Transaction, stored: StoredScorecard, now: int) -> None:
-    """Grade all entities for a pending slot, and again for those that are pending already.
+    """Grade all entities for the scorecard's pending slot, and restart the other pending ones.
 
-    So all of them get equally far. The transaction holds the lock of the definitions alone, here
-    and below.
+    So all pending slots have the same progress. The transaction holds the definitions lock
+    exclusively, here and in the functions below.
     """
     transaction.run(
         _BEGIN_GRADING, (stored.pending_slot or _find_free_grade_slot(transaction), now, stored.id)
@@ -229,12 +229,12 @@ def begin_grading(transaction: Transaction, stored: StoredScorecard, now: int) -
 
 
 def are_levels_used(transaction: Transaction) -> bool:
-    """Return true if entities have levels, or are about to."""
+    """Return true if entities have levels or will get them."""
     return transaction.one(_ANY_GRADE_SLOT) is not None
 
 
 def read_grading_progress(transaction: Transaction) -> int:
-    """The last entity that was graded for the pending slots: all of them have got that far."""
+    """The last entity graded for the pending slots, which share their progress."""
     row = transaction.one(_PENDING_GRADES)
     return row[0] if row else 0
 
@@ -245,7 +245,7 @@ def note_grading_progress(transaction: Transaction, graded_up_to: int) -> None:
 
 
 def put_grades_into_effect(transaction: Transaction) -> list[str]:
-    """Make pending slots those that readers see; returns the ids of their scorecards."""
+    """Make the pending slots visible to readers; returns the ids of their scorecards."""
     found = transaction.all(_BOTH_SLOTS)
     for _, slot in found:
         _forget_slot_counts(transaction, slot)
@@ -254,7 +254,7 @@ def put_grades_into_effect(transaction: Transaction) -> list[str]:
 
 
 def forget_card_counts(transaction: Transaction, stored: StoredScorecard) -> None:
-    """Forget the counts of a scorecard that is deleted."""
+    """Delete the counts of a deleted scorecard."""
     for slot in (stored.slot, stored.pending_slot):
         _forget_slot_counts(transaction, slot)
 
@@ -270,13 +270,13 @@ def _find_free_grade_slot(transaction: Transaction) -> int:
 
 
 class ScorecardStore(StagedStore[StoredScorecard]):
-    """The scorecards."""
+    """The store of scorecards."""
 
     most = 200
     decisive = ("appliesTo", "levels", "entries", "minimumCoverage")
 
     def verify(self, transaction: Transaction, document: Document) -> None:
-        """Raise InvalidItemsError with every mistake of a document."""
+        """Raise InvalidItemsError with every mistake in a document."""
         scorecard.parse_scorecard(
             document, {id_ for (id_,) in transaction.all("SELECT id FROM checks")}
         )
@@ -290,9 +290,9 @@ class ScorecardStore(StagedStore[StoredScorecard]):
         *,
         permitted: bool = False,
     ) -> StoredScorecard:
-        """Publish the draft, and note for which checks its exemption rules count.
+        """Publish the draft, and record which checks its exemption rules count for.
 
-        Publishing once more with the permission makes the rules count that had no effect.
+        Publishing again with the permission makes rules count that had no effect.
         """
         publications.lock_definitions(transaction)
         before = self.existing_within(transaction, id_)
@@ -306,17 +306,17 @@ class ScorecardStore(StagedStore[StoredScorecard]):
         return self._again(transaction, id_)
 
     def begin(self, transaction: Transaction, stored: StoredScorecard, now: int) -> None:
-        """Grade all entities for a pending slot, or once more from the first one."""
+        """Grade all entities for a pending slot, or restart at the first entity."""
         begin_grading(transaction, self.existing_within(transaction, stored.id), now)
 
     def naming(self, transaction: Transaction, check_id: str) -> list[str]:
-        """The ids of the scorecards with a check, published or as a draft."""
+        """The ids of scorecards that name a check, published or in a draft."""
         return list_naming(self.all_within(transaction), [check_id], drafts=True)
 
     def grade_again(self, transaction: Transaction, check_ids: Iterable[str], now: int) -> None:
-        """Grade all entities anew for the published scorecards that name one of the checks.
+        """Regrade all entities for the published scorecards that name one of the checks.
 
-        The transaction holds the lock of the definitions alone.
+        The transaction holds the definitions lock exclusively.
         """
         stored = self.all_within(transaction)
         found = list_naming(stored, check_ids)
@@ -327,7 +327,7 @@ class ScorecardStore(StagedStore[StoredScorecard]):
             self.raise_revision(transaction)
 
     def forget(self, transaction: Transaction, stored: StoredScorecard) -> None:
-        """Delete the levels and their days."""
+        """Delete the counts, daily figures and exemptions of a scorecard."""
         super().forget(transaction, stored)
         forget_card_counts(transaction, stored)
         transaction.run("DELETE FROM scorecard_days WHERE scorecard_id = ?", (stored.id,))
@@ -354,27 +354,27 @@ class StoredCheck(StagedDefinition, frozen=True):
 
 
 class CheckStore(StagedStore[StoredCheck]):
-    """The checks."""
+    """The store of checks."""
 
     most = 2_000
     decisive = ("appliesTo", "applicableWhen", "rule", "onUnknown")
 
     def verify(self, transaction: Transaction, document: Document) -> None:
-        """Raise InvalidItemsError if a check reads one that is missing, or itself in the end."""
+        """Raise InvalidItemsError if a check reads a missing check, or itself indirectly."""
         rows = transaction.all(_NEWEST)
         check_definition.check_references(document, _index_readers(rows), {id_ for id_, _ in rows})
 
     def verify_publication(self, transaction: Transaction, document: Document) -> None:
-        """Raise the same as what is published reads; a draft may no longer read what that does."""
+        """Raise the same errors against published documents, whose drafts may read other checks."""
         rows = transaction.all(_PUBLISHED)
         drafts = {id_ for id_, _, has_draft in rows if has_draft}
         others = _index_readers(row[:2] for row in rows)
         check_definition.check_references(document, others, {id_ for id_, _, _ in rows}, drafts)
 
     def begin(self, transaction: Transaction, stored: StoredCheck, now: int) -> None:
-        """Evaluate a version in a slot of its own, or a pending one once more from the start.
+        """Evaluate a version in its own slot, or restart a pending one.
 
-        So are the checks that read the state of this one: all come into effect together.
+        Checks that read this check's state are evaluated again too: all come into effect together.
         """
         place = publications.find_first_place(transaction, self.progress(transaction).values())
         for id_ in (stored.id, *check_definition.list_readers(transaction, stored.id)):
@@ -385,7 +385,8 @@ class CheckStore(StagedStore[StoredCheck]):
     def ready(self, transaction: Transaction) -> list[StoredCheck]:
         """The pending versions that are evaluated for every entity.
 
-        So are all that they read and all that read them, in what is pending or still in effect.
+        Every pending check that they read, or that reads them, is evaluated too, whether the
+        reference is in its pending or its published version.
         """
         pending = [one for one in self.all_within(transaction) if one.pending]
         reads = {
@@ -411,10 +412,10 @@ class CheckStore(StagedStore[StoredCheck]):
     def put_into_effect(
         self, transaction: Transaction, stored: Iterable[StoredCheck], now: int
     ) -> None:
-        """Make pending versions the published ones; what they replace is retired.
+        """Publish pending versions, and retire the slots of the versions that they replace.
 
-        Levels follow from them: the scorecards with them are graded anew. The transaction holds
-        the lock of the definitions alone.
+        Scorecards with these checks are graded again. The transaction holds the definitions lock
+        exclusively.
         """
         ids: list[str] = []
         for one in stored:
@@ -426,7 +427,7 @@ class CheckStore(StagedStore[StoredCheck]):
         self.raise_revision(transaction)
 
     def forget(self, transaction: Transaction, stored: StoredCheck) -> None:
-        """Delete the results and their history; raises ConflictError if others read the check."""
+        """Delete results and history; raises ConflictError if other definitions use the check."""
         id_ = stored.id
         readers = check_definition.list_readers(transaction, id_, drafts=True)
         if readers:
@@ -443,11 +444,11 @@ class CheckStore(StagedStore[StoredCheck]):
         transaction.run("DELETE FROM check_days WHERE check_id = ?", (id_,))
 
     def progress(self, transaction: Transaction) -> dict[str, int]:
-        """The place up to which each pending version was evaluated, by the id of the check."""
+        """The place up to which each pending version is evaluated, by check id."""
         return dict(transaction.all(_PLACES))
 
     def note_progress(self, transaction: Transaction, ids: list[str], evaluated_up_to: int) -> None:
-        """Record the place up to which pending versions were evaluated."""
+        """Record the place up to which pending versions are evaluated."""
         transaction.run(_NOTE_EVALUATION, (evaluated_up_to, ids))
 
     def _publish_text(

@@ -1,13 +1,13 @@
-"""Writes of checks, scorecards and exemptions by people: validation and rights.
+"""Validation and permissions for writes of checks, scorecards and exemptions.
 
-Checks and scorecards have drafts, versions and tags in the same way, and members of the groups that
-own them can write them. Rules can ask for every value, so that results could disclose a value: an
-author needs the permissions to read what a check reads. Requests and decisions on exemptions follow
-the rules that hold at that moment.
+Checks and scorecards share drafts, versions and tags. Members of the owning groups can write them.
+Rules can test any value, so results could disclose values: authors need permission to read every
+source that their check reads. Exemption requests and decisions follow the rules in force at the
+time.
 
-The starter scorecard is off until somebody adopts it, and then drafts like any others. A check of a
-code host is there for each configured one, about the entities whose facts that host has. So what
-one host does not know makes nothing unknown at another.
+The starter scorecard is off until someone adopts it; then it becomes ordinary drafts. Code host
+checks exist once per configured host and apply to the entities that the host has facts about. So
+facts missing at one host don't cause unknown results at another.
 """
 
 import asyncio
@@ -92,7 +92,7 @@ _STATES: Final = tuple(word for word in state.WORDS if word != "unknown")
 _STATE_OPERATORS: Final = ("equal", "notEqual", "in", "notIn", "isKnown", "isUnknown")
 _COLLECTED: Final = ("freshWithin", "reasonIs")
 _NUMBERS: Final = frozenset[FactType]({"integer", "float"})
-# Forms of values whose kind has to be that of the fact.
+# Value forms whose type must match the fact.
 _OF_THE_FACT: Final = (ValueForm.SCALAR, ValueForm.ITEM, ValueForm.LIST)
 _PERMISSIONS_OF_SOURCES = {ENTITY: CATALOG_READ, CHECKS: CHECK_READ}
 _READS_CHECKS: Final = f'"{CHECKS}"'.encode()
@@ -106,7 +106,7 @@ class CheckContext(NamedTuple):
 
 
 def find_check_problems(check: Check, context: CheckContext) -> list[Problem]:
-    """Every mistake in what the check refers to, with its path; empty if it can be used."""
+    """Every mistake in the check's references, with its path; empty if there are none."""
     mistakes = Problems()
     for path, rule in check.rules():
         validate_rule(rule, path, context, mistakes.report)
@@ -123,7 +123,7 @@ def _walk_template_facts(check: Check) -> Iterator[tuple[str, FactReference]]:
 
 
 def validate_rule(rule: Rule, path: str, context: CheckContext, report: Report) -> None:
-    """Report every mistake in what a condition refers to, with its path."""
+    """Report every mistake in a condition's references, with its path."""
     mistakes = 0
 
     def told(where: str, message: str) -> None:
@@ -171,9 +171,9 @@ def _validate_state(leaf: FactCondition, path: str, context: CheckContext, repor
 
 
 def _find_fact(reference: FactReference, context: CheckContext, report: Report) -> Fact | None:
-    """The fact of a data source; None for the entity's document, and for what does not exist.
+    """The fact of a data source; None for the entity's document and for missing facts.
 
-    Mistakes are reported for the members `source` and `fact`.
+    Reports mistakes for the members `source` and `fact`.
     """
     if reference.source == ENTITY:
         return None
@@ -283,7 +283,7 @@ def _suggest_near(name: str, names: Sequence[str]) -> str:
 
 
 def list_needed_permissions(check: Check) -> tuple[str, ...]:
-    """The permissions to read what the check reads, sorted."""
+    """The permissions needed to read the sources of the check, sorted."""
     found = {
         _PERMISSIONS_OF_SOURCES.get(source, SOURCE_READ) for source in _walk_read_sources(check)
     }
@@ -312,7 +312,7 @@ async def read_check_document(
 ) -> Check:
     """The check in a document; raises the errors of `documents.read`.
 
-    `authorize` is asked before anything is told about what the check refers to.
+    Calls `authorize` before any error discloses something about the check's references.
     """
     context = await _read_check_context(document, database, registry)
     parse = partial(_parse_valid_check, context=context, authorize=authorize)
@@ -341,7 +341,7 @@ def _parse_valid_check(
 async def _read_check_context(
     document: CheckDocument, database: Database, registry: Registry
 ) -> CheckContext:
-    """Sources that the document may refer to; other checks only where it can name one."""
+    """Sources that the document may refer to; other checks only if it can name one."""
     known = await registry.latest()
     if _READS_CHECKS not in msgspec.json.encode(document):
         return CheckContext(known.sources, {})
@@ -356,7 +356,7 @@ def _parse_written(written: list[CheckDocument]) -> Mapping[str, Check]:
         try:
             check = parse_stored_check(document)
         except FactbookError:
-            continue  # an older release took it; nothing can be said of what it reads
+            continue  # an older release accepted it; its sources are unknown
         found[check.id] = check
     return found
 
@@ -364,14 +364,14 @@ def _parse_written(written: list[CheckDocument]) -> Mapping[str, Check]:
 S = TypeVar("S", bound=StagedDefinition)
 _WRITE_PERMISSIONS: Final = {"check": CHECK_WRITE, "scorecard": SCORECARD_WRITE}
 _FILE: Final = "starter.yaml"
-# What says how a check is in the scorecard.
+# Members that belong to the scorecard entry.
 _OF_ENTRY: Final = ("level", "weight", "advisory")
 _ANNOTATION: Final = "metadata.annotations."
 _LEAF: Final = ("fact", "operator", "value")
 
 
 def make_tag(stored: StagedDefinition) -> str:
-    """A tag of all that its author can change; it stays when a version comes into effect."""
+    """A tag of everything an author can change; putting a version into effect keeps the tag."""
     parts = (stored.id, stored.newest_version, stored.newest, stored.draft)
     return hashlib.blake2b(documents.encode_ordered(parts), digest_size=12).hexdigest()
 
@@ -386,9 +386,9 @@ def make_replacement(
     publish: bool,
     permitted: bool = False,
 ) -> Callable[[Transaction], S]:
-    """The work that makes the document the draft of its definition, and may publish it at once.
+    """A function that stores the document as the draft, and publishes it if `publish`.
 
-    It raises PreconditionFailedError unless the definition has one of the tags; None is any.
+    It raises PreconditionFailedError unless the definition has one of the tags; None accepts any.
     """
 
     def work(transaction: Transaction) -> S:
@@ -414,7 +414,7 @@ def make_publication(
     *,
     permitted: bool,
 ) -> Callable[[Transaction], S]:
-    """The work that publishes a draft; without a draft nothing changes."""
+    """A function that publishes a draft, or does nothing without a draft."""
 
     def work(transaction: Transaction) -> S:
         publications.lock_definitions(transaction)
@@ -427,7 +427,7 @@ def make_publication(
 def make_removal(
     store: StagedStore[S], id_: str, tags: Collection[str] | None
 ) -> Callable[[Transaction], None]:
-    """The work that deletes a definition; it raises NotFoundError if there is none."""
+    """A function that deletes a definition; it raises NotFoundError if there is none."""
 
     def work(transaction: Transaction) -> None:
         publications.lock_definitions(transaction)
@@ -447,16 +447,17 @@ def check_tag(stored: StagedDefinition | None, tags: Collection[str] | None) -> 
 
 
 class OwnedStaged(OwnedDefinition[StagedDefinition]):
-    """A check or scorecard that groups of the actor own: what is in effect, pending and drafted."""
+    """A check or scorecard owned by groups of the actor in every version and draft."""
 
     def __init__(self, store: StagedStore[Any], id_: str, actor: str, trust: PeopleTrust) -> None:
         super().__init__(store, id_, actor, _WRITE_PERMISSIONS[store.noun], trust)
 
     def begin(self, transaction: Transaction, held: WriteLocks) -> None:
-        """Look whose it is, when no definition is changed by others any more.
+        """Check ownership while no other transaction can change definitions.
 
-        Pushes evaluate at their end, while they hold their sets. So those are waited for without
-        this lock in hand, and under it they are tried only: `held` begins anew without it.
+        Pushes hold the locks of their sets when they evaluate. So this waits for set locks before
+        it takes the definitions lock, and only tries them under the lock: `held` starts over
+        without the lock.
         """
         publications.lock_definitions(transaction)
         super().begin(transaction, held)
@@ -469,12 +470,12 @@ class OwnedStaged(OwnedDefinition[StagedDefinition]):
 
 
 def list_staged_owners(stored: StagedDefinition) -> frozenset[str]:
-    """The owners of what is in effect, what is pending and the draft; "" for one without."""
+    """The owners of the published, pending and draft versions; "" for a version without owner."""
     return version_owners(stored.published, stored.pending, stored.draft)
 
 
 class ExemptionCaller(NamedTuple):
-    """A person as it calls: its reference, its permissions, and the sets that name its groups."""
+    """The calling person: its reference, permissions, and the sets that define its groups."""
 
     ref: str
     permissions: Collection[str]
@@ -482,7 +483,7 @@ class ExemptionCaller(NamedTuple):
 
 
 def audit_exemption(action: str) -> Callable[[Exemption], AuditEntry]:
-    """Entry of the audit for an exemption that was asked for or decided on."""
+    """Audit entry for an exemption request or decision."""
 
     def about(found: Exemption) -> AuditEntry:
         subject = {"check": found.check} if found.check else {"scorecard": found.scorecard}
@@ -500,9 +501,9 @@ def request_exemption(
 ) -> Exemption:
     """Store a request; raises the errors of `store_request`.
 
-    It lasts `usual_days` at most unless a scorecard says otherwise.
+    Exemptions last `usual_days` at most unless a scorecard says otherwise.
 
-    Raises NotAllowedError unless the caller may ask, and NotFoundError for an unknown check,
+    Raises NotAllowedError unless the caller may request it, and NotFoundError for an unknown check,
     scorecard or entity.
     """
     publications.share_definitions(transaction)
@@ -527,10 +528,11 @@ def decide_exemption(
     own: bool = False,
     usual_days: int = DEFAULT_DAYS,
 ) -> Exemption:
-    """Store a decision, with `own` also on what the caller asked for.
+    """Store a decision; `own` allows decisions on the caller's own requests.
 
-    What is approved is by the rules of that moment, which may be others than when it was asked for.
-    Raises the errors of `store_decision`, and ConflictError for what they forbid by now.
+    Approval follows the current rules, which may differ from those at the time of the request.
+    Raises the errors of `store_decision`, and ConflictError for requests that the rules forbid by
+    now.
     """
     publications.share_definitions(transaction)
     found = exemption_store.get_exemption_within(transaction, exemption_id)
@@ -551,7 +553,7 @@ def decide_exemption(
 def _check_still_allowed(
     found: Exemption, rules: Collection[ExemptionRules], usual_days: int
 ) -> None:
-    """Raise ConflictError if the rules forbid by now what they allowed to ask for."""
+    """Raise ConflictError if the rules no longer allow the request."""
     asked = (found.check, found.scorecard, found.entity, found.reason, found.starts_at)
     try:
         exemption_store.check_exemption_rules(
@@ -565,7 +567,7 @@ def _check_still_allowed(
 def make_exemption_actor(
     caller: ExemptionCaller, groups: frozenset[str], subject: StagedDefinition
 ) -> ExemptionActor:
-    """The actor towards a check or scorecard that exemptions are about."""
+    """The caller as an actor on exemptions from this check or scorecard."""
     return ExemptionActor(
         caller.ref,
         groups,
@@ -578,9 +580,9 @@ def make_exemption_actor(
 def list_counting_rules(
     subject: StagedDefinition, cards: Iterable[StoredScorecard]
 ) -> list[ExemptionRules]:
-    """The exemption rules that count for a check or scorecard, of the scorecards that are about it.
+    """The exemption rules that count for a check, or for a scorecard itself.
 
-    All of them, for a scorecard itself.
+    `cards` are the scorecards that name the check. For a scorecard, all rules count.
     """
     return [
         scorecard.parse_scorecard(card.newest or card.current).exemptions
@@ -592,8 +594,8 @@ def list_counting_rules(
 def do_rules_count(card: StoredScorecard, check: StagedDefinition) -> bool:
     """Return true if the exemption rules of a scorecard count for one of its checks.
 
-    The owner of the check has to own the scorecard, or the rules were published with the permission
-    to write scorecards: else anyone who owns a scorecard could decide on the checks of others.
+    The check's owner must own the scorecard, or someone with the permission to write scorecards
+    published the rules: otherwise any scorecard owner could decide on other people's checks.
     """
     owner = _find_newest_owner(check)
     return check.id in card.ruled_checks or (owner != "" and owner == _find_newest_owner(card))
@@ -613,19 +615,19 @@ def _find_subject(
 
 
 def _find_newest_owner(stored: StagedDefinition) -> str:
-    """The owner that was published last, or that of a first draft; empty without one."""
+    """The owner in the newest version, or in a first draft; empty without an owner."""
     return document_owner(stored.newest or stored.current)
 
 
 class Adoption(NamedTuple):
-    """Ids of new drafts, and of those that were there before and stay as they are."""
+    """Ids of new drafts, and of existing definitions that stay unchanged."""
 
     made: tuple[str, ...]
     kept: tuple[str, ...]
 
 
 class MissingFact(NamedTuple):
-    """A check of code hosts that is left out, as no data source has its fact."""
+    """A code host check that is left out because no data source has its fact."""
 
     check: str
     title: str
@@ -633,7 +635,7 @@ class MissingFact(NamedTuple):
 
 
 def list_starter_documents(sources: Iterable[DataSource]) -> list[DefinitionDocument]:
-    """The checks of the catalog and of the code hosts among the sources, and the scorecard."""
+    """The starter checks for the catalog and these code hosts, and the scorecard."""
     given = _load_starter()
     found = [*given["catalog"]]
     for source in sorted(sources, key=lambda one: one.id):
@@ -655,7 +657,7 @@ def list_starter_documents(sources: Iterable[DataSource]) -> list[DefinitionDocu
 
 
 def list_missing_facts(sources: Iterable[DataSource]) -> list[MissingFact]:
-    """The checks of code hosts that are left out."""
+    """The code host checks that are left out."""
     known = {fact.name for source in sources for fact in source.schema}
     return [
         MissingFact(one["check"], one["title"], one["fact"])
@@ -667,7 +669,7 @@ def list_missing_facts(sources: Iterable[DataSource]) -> list[MissingFact]:
 def adopt_starter(
     transaction: Transaction, wanted: Iterable[DefinitionDocument], actor: str, now: int
 ) -> Adoption:
-    """Make drafts of the documents whose ids are not taken yet."""
+    """Create drafts of the documents whose ids are free."""
     made, kept = [], []
     for kind, document in wanted:
         store = check_store if kind == "check" else scorecard_store
@@ -685,7 +687,6 @@ def _make_check(one: Mapping[str, Any], applies_to: Any) -> dict[str, Any]:
 
 
 def _make_host_check(one: Mapping[str, Any], source: DataSource) -> dict[str, Any]:
-    """A check of one code host."""
     leaf = {"source": source.id, **{name: one[name] for name in _LEAF}}
     rest = {name: value for name, value in one.items() if name not in {"check", "title", *_LEAF}}
     about = [{"kind": "component", **conditions} for conditions in source.entity_filter or [{}]]
@@ -716,7 +717,7 @@ def _make_host_check(one: Mapping[str, Any], source: DataSource) -> dict[str, An
 
 @cache
 def _load_starter() -> dict[str, Any]:
-    # Not with the service: few ask for the starter, and nothing else of it reads YAML so early.
+    # Imported late: the starter is rarely read, and startup needs no YAML otherwise.
     from factbook import safe_yaml  # noqa: PLC0415
 
     text = files("factbook.checks.definitions").joinpath(_FILE).read_text("utf-8")

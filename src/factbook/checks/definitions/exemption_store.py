@@ -1,7 +1,7 @@
-"""Exemptions of an entity from a check or a scorecard: their rules, and their store.
+"""Exemptions of entities from checks and scorecards: rules and store.
 
-Each step is told as an event in its own transaction, and touches the entity, which is evaluated
-with it. Exemptions of an entity that moves to another reference move with it.
+Each step appends an event and touches the entity, which is evaluated in the same transaction.
+Exemptions follow an entity to a new reference.
 """
 
 import secrets
@@ -29,11 +29,11 @@ from factbook.facts.datasource import Report
 from factbook.storage import Database, Row, Transaction
 
 _LONGEST_COMMENT: Final = 2_000
-# The topic of the entities that an exemption is about.
+# The touched topic for entities whose exemptions changed.
 EXEMPTIONS_TOPIC: Final = ("exemptions",)
-# Held alone by who lets exemptions follow entities to other references, and shared by who asks.
+# Held exclusively when exemptions follow renamed entities, shared by requests.
 MOVES_LOCK: Final = "moves of exemptions"
-# How long before its end an exemption is announced to end.
+# How long before its end an exemption is announced as ending.
 ANNOUNCED_AHEAD: Final = 7 * DAY
 _AT_ONCE: Final = 500
 
@@ -47,7 +47,7 @@ Decision = Literal["approve", "deny", "revoke"]
 EXEMPTION_STATES: Final[tuple[ExemptionState, ...]] = get_args(ExemptionState)
 
 
-# What becomes of an exemption, by its state and the decision.
+# The next state of an exemption, by current state and decision.
 _STATE_AFTER: Final[Mapping[tuple[str, str], ExemptionState]] = {
     ("requested", "approve"): "approved",
     ("requested", "deny"): "denied",
@@ -56,7 +56,7 @@ _STATE_AFTER: Final[Mapping[tuple[str, str], ExemptionState]] = {
 
 
 class ExemptionRequest(NamedTuple):
-    """A wish to exempt an entity; times are milliseconds, `until` None of one without an end."""
+    """A request to exempt an entity; times in milliseconds, `until` None without an end."""
 
     check: str | None
     scorecard: str | None
@@ -68,7 +68,7 @@ class ExemptionRequest(NamedTuple):
 
     @property
     def subject(self) -> str:
-        """The check or scorecard that it is about, in words."""
+        """The check or scorecard, in words."""
         return f"check {self.check}" if self.check else f"scorecard {self.scorecard}"
 
 
@@ -92,23 +92,23 @@ class Exemption(NamedTuple):
     began_at: int | None = None
 
     def holds(self, now: int) -> bool:
-        """Return true if it exempts the entity by now."""
+        """Return true if the exemption is active at `now`."""
         if self.state != "approved" or not self._has_begun(now):
             return False
         return self.until is None or now < self.until
 
     def due(self, now: int) -> int | None:
-        """The next time at which `holds` answers otherwise; None if never."""
+        """The next time at which `holds` changes; None if never."""
         if self.state != "approved":
             return None
         return self.until if self._has_begun(now) else self.starts_at
 
     def _has_begun(self, now: int) -> bool:
-        # What another process has let begin stays so, though the clock here may be behind.
+        # Begun stays begun, even if another process began it and the clock here is behind.
         return self.began_at is not None or self.starts_at <= now
 
     def render(self) -> dict[str, Any]:
-        """The exemption as every interface shows it, without what is not given."""
+        """The exemption as every interface shows it, without empty members."""
         shown = {
             "id": self.id,
             "check": self.check,
@@ -129,10 +129,10 @@ class Exemption(NamedTuple):
 
 
 class ExemptionActor(NamedTuple):
-    """An actor: a user reference, the groups it is a member of, and what its permissions allow.
+    """An actor: a user reference, its groups, and what its permissions allow.
 
-    `owns_subject` if one of the groups owns the check or scorecard, and the actor may write what
-    its groups own.
+    `owns_subject`: one of the groups owns the check or scorecard, and the actor may write the
+    definitions of its groups.
     """
 
     ref: str
@@ -143,7 +143,7 @@ class ExemptionActor(NamedTuple):
 
 
 def parse_exemption_request(document: object, now: int) -> ExemptionRequest:
-    """The request in a document; `from` and `until` are times, or days that are part of it.
+    """Parse a request; `from` and `until` are times or days, both days inclusive.
 
     Raises InvalidItemsError with every problem and its path.
     """
@@ -165,7 +165,7 @@ def parse_exemption_request(document: object, now: int) -> ExemptionRequest:
 def check_exemption_rules(
     request: ExemptionRequest, rules: Iterable[ExemptionRules], usual_days: int = DEFAULT_DAYS
 ) -> None:
-    """Raise InvalidItemsError unless each of the scorecards with the check allows the request."""
+    """Raise InvalidItemsError unless every scorecard with the check allows the request."""
     problems = [
         problem(path, message)
         for one in tuple(rules) or (NO_RULES,)
@@ -178,12 +178,12 @@ def check_exemption_rules(
 
 
 def may_request_exemption(actor: ExemptionActor, owners: Collection[str]) -> bool:
-    """Return true if the person may ask for an exemption of an entity of `owners`."""
+    """Return true if the person may request exemptions for entities of `owners`."""
     return actor.may_request or actor.ref in owners or not actor.groups.isdisjoint(owners)
 
 
 def check_requester(actor: ExemptionActor, owners: Collection[str]) -> None:
-    """Raise NotAllowedError unless the person may ask for an exemption of an entity of `owners`."""
+    """Raise NotAllowedError unless the person may request exemptions for these owners."""
     if not may_request_exemption(actor, owners):
         raise NotAllowedError(
             "Asking for an exemption needs the permission to request exemptions, or to be a "
@@ -192,7 +192,7 @@ def check_requester(actor: ExemptionActor, owners: Collection[str]) -> None:
 
 
 def may_decide_exemption(actor: ExemptionActor, rules: Iterable[ExemptionRules]) -> bool:
-    """Return true if the person may decide, by rules that count for the check or scorecard."""
+    """Return true if the rules that count let the person decide."""
     try:
         _check_approver(actor, rules)
     except NotAllowedError:
@@ -210,10 +210,10 @@ def apply_decision(
     comment: str | None = None,
     own: bool = False,
 ) -> Exemption:
-    """The exemption after a decision; with `own` people may approve what they asked for.
+    """The exemption after a decision; `own` lets people approve their own requests.
 
-    Raises ConflictError if it is not to be decided so any more, NotAllowedError unless the person
-    is an approver, and InputError for a comment that is too long.
+    Raises ConflictError if the exemption's state no longer allows the decision, NotAllowedError
+    unless the person is an approver, and InputError if the comment is too long.
     """
     if comment is not None and len(comment) > _LONGEST_COMMENT:
         raise InputError(f"comment: can have {_LONGEST_COMMENT} characters at most.")
@@ -237,7 +237,7 @@ def apply_decision(
 def _list_broken_rules(
     request: ExemptionRequest, rules: ExemptionRules, usual_days: int
 ) -> Iterable[tuple[str, str]]:
-    """The rules that a request does not keep."""
+    """(member, problem) of each rule that the request breaks."""
     most_days = rules.most_days(usual_days)
     if not rules.enabled:
         yield "check", "a scorecard of it allows no exemptions"
@@ -249,7 +249,7 @@ def _list_broken_rules(
 
 
 def _check_approver(actor: ExemptionActor, rules: Iterable[ExemptionRules]) -> None:
-    """Raise NotAllowedError unless the person has the permission, or each scorecard accepts it."""
+    """Raise NotAllowedError unless the person has the permission or every scorecard accepts it."""
     if actor.may_decide:
         return
     for one in tuple(rules) or (NO_RULES,):
@@ -324,8 +324,8 @@ def store_request(
 ) -> Exemption:
     """Store a request; `rules` are those of the scorecards with the check.
 
-    Raises InvalidItemsError if a rule forbids it, NotFoundError for an unknown entity, and
-    ConflictError if there is an open exemption of the same.
+    Raises InvalidItemsError if a rule forbids the request, NotFoundError for an unknown entity, and
+    ConflictError if an exemption for the same subject is open.
     """
     check_exemption_rules(wanted, rules, usual_days)
     transaction.lock(MOVES_LOCK, shared=True)
@@ -376,7 +376,7 @@ def store_decision(
 
 
 def begin_exemptions(transaction: Transaction, now: int) -> list[Exemption]:
-    """Have entities evaluated for some of the exemptions that have begun; returns these."""
+    """Touch the entities of some exemptions that have begun; returns these exemptions."""
     publications.share_definitions(transaction)
     found = _read_exemptions(transaction.all(_BEGUN, (now, _AT_ONCE)))
     rows = _change_locked(transaction, _NOTE_BEGUN, found, now)
@@ -397,7 +397,7 @@ def expire_exemptions(transaction: Transaction, now: int) -> list[Exemption]:
 
 
 def announce_endings(transaction: Transaction, now: int) -> list[Exemption]:
-    """Tell of some of the exemptions that end within a week, each once; returns them."""
+    """Append events for some exemptions that end within a week, each once; returns them."""
     found = _read_exemptions(transaction.all(_ENDING, (now + ANNOUNCED_AHEAD, now, _AT_ONCE)))
     if found:
         transaction.run(_ANNOUNCED, (now, [one.id for one in found]))
@@ -408,14 +408,14 @@ def announce_endings(transaction: Transaction, now: int) -> list[Exemption]:
 def delete_exemptions(
     transaction: Transaction, what: Literal["check", "scorecard"], subject_id: str
 ) -> None:
-    """Delete the exemptions of a check or a scorecard that is deleted."""
+    """Delete the exemptions of a deleted check or scorecard."""
     transaction.run(_DELETE[what], (subject_id,))
 
 
 def list_holding_exemptions(
     transaction: Transaction, entity_ids: Sequence[int], now: int
 ) -> dict[int, EntityExemptions]:
-    """Exemptions of entities that hold now; entities without one are left out."""
+    """Active exemptions by entity; entities without any are left out."""
     found: dict[int, list[Exemption]] = {}
     for entity_id, *row in transaction.all(_APPROVED, (list(entity_ids),)):
         one = Exemption(*row)
@@ -443,7 +443,7 @@ async def get_exemption(database: Database, exemption_id: str) -> Exemption:
 async def list_exemptions(
     database: Database, wanted: ExemptionFilter, limit: int, after: tuple[int, str] | None = None
 ) -> list[Exemption]:
-    """Up to `limit` exemptions, newest first; `after` is the request and id of the last before."""
+    """Up to `limit` exemptions, newest first; `after` is (request time, id) of the previous one."""
     conditions, values = [], list[object]()
     columns = ("state", "entity_ref", "check_id", "scorecard_id")
     for column, value in zip(columns, wanted, strict=True):
@@ -462,7 +462,7 @@ async def list_exemptions(
 def _change_locked(
     transaction: Transaction, statement: str, found: Iterable[Exemption], *values: object
 ) -> set[str]:
-    """The ids of the exemptions that a statement changes, once nobody else decides on them."""
+    """Lock the exemptions, run the statement, and return the ids that it changed."""
     ids = sorted(one.id for one in found)
     for id_ in ids:
         transaction.lock(f"exemption {id_}")
@@ -475,7 +475,7 @@ def _join_exemptions(held: Sequence[Exemption]) -> EntityExemptions:
 
 
 def _touch_entities(transaction: Transaction, exemptions: Iterable[Exemption]) -> None:
-    # By the references of now: an entity may have moved since the exemptions were read.
+    # By current references: an entity may have been renamed since the exemptions were read.
     rows = transaction.all(_ENTITIES, ([one.id for one in exemptions],))
     transaction.touch(EXEMPTIONS_TOPIC, (id_ for (id_,) in rows))
 
@@ -524,7 +524,7 @@ WHERE state = 'approved' AND began_at IS NULL AND starts_at <= ? ORDER BY starts
 """
 
 
-# The first condition makes the index serve.
+# The first condition lets the index be used.
 _ENDING: Final = f"""{_EVERY}
 WHERE state IN ('requested', 'approved') AND state = 'approved' AND ends_at <= ? AND ends_at > ?
     AND warned_at IS NULL ORDER BY ends_at LIMIT ?
@@ -532,11 +532,12 @@ WHERE state IN ('requested', 'approved') AND state = 'approved' AND ends_at <= ?
 
 
 def follow_moves(transaction: Transaction, moved: Mapping[str, int]) -> None:
-    """Have exemptions name entities as they are called now; `moved` has ids by former names.
+    """Rename entities in exemptions; `moved` maps former references to entity ids.
 
-    Those of an entity that lost its name and has no other one yet wait for it, and hold for nobody.
+    Exemptions of an entity that lost its reference and has no new one yet apply to nothing until
+    then.
     """
-    # A request that found the entity by its former name is committed from here on.
+    # Requests that found the entity by its former reference have committed once this is locked.
     transaction.lock(MOVES_LOCK)
     named = transaction.all(_NAMED, (list(moved),))
     now = revisions.read_removed_refs(transaction, {moved[ref] for _, ref in named})
@@ -585,7 +586,7 @@ _DELETE: Final[Mapping[str, str]] = {
     "scorecard": "DELETE FROM exemptions WHERE scorecard_id = ?",
 }
 
-# Each by its id, as an entity may have got the name that another had. In one order for all.
+# By id, since an entity may have taken over another's reference; sorted to avoid deadlocks.
 _NAMED: Final = "SELECT id, entity_ref FROM exemptions WHERE entity_ref IN LIST(?) ORDER BY id"
 
 _RENAME: Final = "UPDATE exemptions SET entity_ref = ? WHERE id = ?"

@@ -1,17 +1,17 @@
-"""Publications of definitions: their lock and revision, slots of checks, and places of batches.
+"""Publication of definitions: the lock and revision, check slots, and batch places.
 
-A slot is the place of a check in the states of an entity. One that is not used any more keeps its
-bytes until they are cleared, and is given to no other check before.
+A slot is the position of a check in an entity's states. A retired slot is not reused until its
+bytes are cleared.
 
-Batches reach all entities in an order. An update of a row on PostgreSQL leaves the former one where
-it is until the transaction has ended. If all rows of a page are updated at once, most go to other
-pages, with new entries in every index; of every fourth, the page has room (its `fillfactor`), and
-the next batch takes the room of those before. So once the entities have states, which stand in the
-order of ids, a batch takes every fourth of a block of ids: the order is interleaved.
+Batches cover all entities in a fixed order. PostgreSQL keeps the old version of an updated row
+until the transaction ends. If a batch updates every row of a page, most new versions move to other
+pages and need new entries in every index. If it updates every fourth row, the page has room (its
+`fillfactor`), and the next batch reuses the room of the batch before. So once entities have states,
+which are stored in id order, each batch takes every fourth id of a block: the interleaved order.
 
-A place is an integer that grows as batches go on: in the order of ids the last id that was reached,
-negative in the interleaved order. A release that knows no such order begins with the first entity
-where it finds a negative place.
+A place is an integer that grows with each batch: the last id in id order, a negative number in
+interleaved order. Releases without the interleaved order restart at the first entity when they find
+a negative place.
 """
 
 from collections.abc import Callable, Iterable
@@ -20,14 +20,14 @@ from typing import Final, NamedTuple
 
 from factbook.storage import Transaction
 
-# Held shared by whoever evaluates or grades, and alone by whoever changes for which definitions.
+# Held shared by evaluations and gradings, exclusively by changes of the evaluated definitions.
 DEFINITIONS_LOCK: Final = "check definitions"
 DEFINITIONS_REVISION: Final = "checks"
-# The place of the end, in both orders.
+# The end, in both orders.
 LAST_PLACE: Final = 2**63 - 1
 FIRST_PLACE: Final = 0
 FIRST_INTERLEAVED_PLACE: Final = -(2**62)
-# Pages have room for as many rows more as one of so many of theirs.
+# A page has room for new versions of one in this many rows.
 _PARTS: Final = 4
 # Ids, as many as the largest batch.
 _PART_IDS: Final = 5_000
@@ -35,26 +35,27 @@ _BLOCK_IDS: Final = _PARTS * _PART_IDS
 
 
 def lock_definitions(transaction: Transaction) -> None:
-    """Take the lock alone; to be called before anything else of the transaction is locked.
+    """Lock definitions exclusively; call this before the transaction takes other locks.
 
-    Otherwise it and an evaluation, which holds the lock shared, might wait for each other. Locks of
-    the catalog's writes may be held: who has this one waits for none of those.
+    Otherwise this could deadlock with an evaluation, which holds the lock shared. The transaction
+    may already hold locks of catalog writes: holders of this lock never wait for those.
     """
     transaction.lock_patiently(DEFINITIONS_LOCK)
 
 
 def share_definitions(transaction: Transaction) -> None:
-    """Keep published definitions; to be called first, too, by what evaluates in the end.
+    """Keep published definitions unchanged; transactions that evaluate call this first, too.
 
-    Drafts are saved so: what they refer to stays, and locks of definitions come after this one.
+    Saving a draft calls this too: it keeps the draft's references valid, and locks of single
+    definitions come after this one.
     """
     transaction.lock(DEFINITIONS_LOCK, shared=True)
 
 
 class IdReads(NamedTuple):
-    """Reads of ids of entities, in order.
+    """Reads of entity ids, in order.
 
-    `after` takes an id that is left behind and a limit; `among` a range of ids, and a limit.
+    `after` takes an exclusive lower bound and a limit, `among` a range of ids and a limit.
     """
 
     after: Callable[[Transaction, int, int], list[int]]
@@ -62,7 +63,7 @@ class IdReads(NamedTuple):
 
 
 class Portion(NamedTuple):
-    """Entities to do next, and the place that is reached with them."""
+    """The next entities, and the place after them."""
 
     ids: list[int]
     place: int
@@ -74,10 +75,10 @@ class Portion(NamedTuple):
 
 
 def find_first_place(transaction: Transaction, others: Iterable[int] = ()) -> int:
-    """The place at which to begin, before all entities.
+    """The place before all entities.
 
-    It is in the order of ids, too, where one of the `others`, which are under way, is. To go before
-    that one would be to read of it what it has not written yet.
+    It uses id order, too, if one of the `others` under way does: in interleaved order this
+    evaluation could overtake that one and read states that it has not written yet.
     """
     if transaction.is_alone or transaction.one(_ANY_STATE) is None:
         return FIRST_PLACE
@@ -94,7 +95,7 @@ def take_portion(
         return _take_in_order(transaction, reads, place, size, end)
     block, steps = divmod(place - FIRST_INTERLEAVED_PLACE, _BLOCK_IDS)
     if steps == 0:
-        # There may be no ids for many blocks.
+        # Many blocks may have no ids.
         found = reads.after(transaction, block * _BLOCK_IDS - 1, 1)
         if not found:
             return Portion([], LAST_PLACE)
@@ -124,12 +125,12 @@ def _take_in_order(
 
 
 def find_last_id(place: int) -> int:
-    """An id up to which about as many entities are as are reached at a place."""
+    """The approximate id up to which entities are done at a place."""
     return place if place >= FIRST_PLACE else place - FIRST_INTERLEAVED_PLACE
 
 
 def find_free_slot(transaction: Transaction) -> int:
-    """A slot that nothing uses; the transaction holds the lock of the definitions alone."""
+    """An unused slot; the transaction holds the definitions lock exclusively."""
     used = {slot for (slot,) in transaction.all(_USED_SLOTS)}
     return next(slot for slot in count(1) if slot not in used)
 
@@ -142,19 +143,19 @@ def retire_slot(transaction: Transaction, slot: int) -> None:
 
 
 def list_retired_slots(transaction: Transaction) -> dict[int, int]:
-    """The slots to clear, each with the place up to which it was cleared."""
+    """The slots to clear, each with the place up to which it is cleared."""
     return dict(transaction.all("SELECT slot, cleared_up_to FROM retired_slots ORDER BY slot"))
 
 
 def note_cleared_slots(transaction: Transaction, slots: list[int], cleared_up_to: int) -> None:
-    """Record the place up to which the slots were cleared."""
+    """Record the place up to which the slots are cleared."""
     transaction.run(
         "UPDATE retired_slots SET cleared_up_to = ? WHERE slot IN LIST(?)", (cleared_up_to, slots)
     )
 
 
 def release_slots(transaction: Transaction, slots: list[int]) -> None:
-    """Give back slots that are cleared for every entity."""
+    """Make slots that are cleared for every entity available again."""
     transaction.run("DELETE FROM retired_slots WHERE slot IN LIST(?)", (slots,))
 
 

@@ -1,4 +1,4 @@
-"""Scorecards: ordered levels over checks, and parsing of the document that defines one.
+"""Scorecards: ordered levels over checks, and parsing of scorecard documents.
 
 {"id": "readiness", "title": "Readiness", "levels": ["bronze", "silver"],
  "entries": [{"check": "has-owner", "level": "bronze"}, {"check": "slo", "weight": 2}]}
@@ -23,7 +23,7 @@ MOST_DAYS: Final = 3_650
 DEFAULT_DAYS: Final = 365
 MOST_WEIGHT: Final = 1_000
 MINIMUM_COVERAGE: Final = 0.5
-# In place of a level, where interfaces ask for entities or show them.
+# Stands for "no level" in filters and responses.
 NO_LEVEL_WORD: Final = "none"
 NO_LEVEL_TITLE: Final = "no level"
 _LEVEL_MEMBERS: Final = (
@@ -37,16 +37,16 @@ _TARGET_MEMBERS: Final = (
 
 
 class ScorecardLevel(NamedTuple):
-    """A level; its place in the list of its scorecard is its rank."""
+    """A level; its position in the scorecard is its rank."""
 
     id: str
     title: str
 
 
 class ScorecardEntry(NamedTuple):
-    """A check in a scorecard. Without a level it counts for the score alone.
+    """A check in a scorecard; without a level it only counts toward the score.
 
-    An advisory entry is shown and never counts. `effort` compares what fixing it takes.
+    An advisory entry is shown but never counts. `effort` is the relative effort of fixing it.
     """
 
     check: str
@@ -57,9 +57,9 @@ class ScorecardEntry(NamedTuple):
 
 
 class ExemptionRules(NamedTuple):
-    """Rules for exemptions from the checks of a scorecard; without approvers a permission decides.
+    """Rules for exemptions from a scorecard's checks; without approvers a permission decides.
 
-    An exemption has an end, within a year unless `max_days` is given or it may be `permanent`.
+    Exemptions end within a year unless `max_days` is set or `permanent` exemptions are allowed.
     """
 
     enabled: bool = True
@@ -68,17 +68,17 @@ class ExemptionRules(NamedTuple):
     permanent: bool = False
 
     def most_days(self, usual: int) -> int | None:
-        """The most days that an exemption lasts, `usual` if nothing is said; None if any number."""
+        """The maximum length in days, `usual` by default; None if unlimited."""
         # An end in ten thousand years is as good as none.
         return self.max_days or (None if self.permanent else usual)
 
 
-# The rules of a scorecard that says nothing, and for a check outside every scorecard.
+# For scorecards without rules, and for checks outside every scorecard.
 NO_RULES: Final = ExemptionRules()
 
 
 class ScorecardTarget(NamedTuple):
-    """A level that every entity should have by the end of a day, its start in milliseconds."""
+    """A level that every entity should reach by the end of a day; `by` is its start in ms."""
 
     level: str
     by: int
@@ -121,18 +121,18 @@ class Scorecard:
         return {level.id: rank for rank, level in enumerate(self.levels, 1)}
 
     def is_effective(self, now: int) -> bool:
-        """Return true if it counts by now."""
+        """Return true if the scorecard counts at `now`."""
         return self.effective_from is None or self.effective_from <= now
 
 
 def parse_scorecard(document: object, checks: Collection[str] | None = None) -> Scorecard:
-    """The scorecard in a document; `checks` are the ids that it may name, None for any.
+    """Parse a scorecard; `checks` are the ids that it may name, None for any.
 
     Raises InvalidItemsError with every problem and its path.
     """
 
     def further(values: Mapping[str, Any], report: Report) -> None:
-        if checks is not None and isinstance(document, dict):  # stored ones had no such rule
+        if checks is not None and isinstance(document, dict):  # stored ones may break this
             _check_guards(document, report)
         _check_members(values, checks, report)
 
@@ -142,18 +142,18 @@ def parse_scorecard(document: object, checks: Collection[str] | None = None) -> 
 
 
 def list_named_checks(document: Mapping[str, Any]) -> set[str]:
-    """The ids of the checks in a stored document, which another release may have taken."""
+    """The ids of the checks in a stored document, which another release may have accepted."""
     entries = document.get("entries", ())
     return {one if isinstance(one, str) else one["check"] for one in entries}
 
 
 def format_day(moment: int) -> str:
-    """The date of a moment, as documents write it."""
+    """The date of a time, as in documents."""
     return iso(moment)[:10]
 
 
 def _check_guards(document: Mapping[str, Any], report: Report) -> None:
-    """Report empty rules of exemptions: they would let more people decide, or for longer."""
+    """Report empty exemption rules: they would let more people decide, or for longer."""
     rules = document.get("exemptions", NO_RULES)
     if not rules:
         report("exemptions", document_readers.EMPTY_GUARD)
@@ -165,7 +165,7 @@ def _check_guards(document: Mapping[str, Any], report: Report) -> None:
 def _check_members(
     values: Mapping[str, Any], checks: Collection[str] | None, report: Report
 ) -> None:
-    """Report what does not fit between the members of a document."""
+    """Report inconsistencies between the members of a document."""
     levels = {level.id for level in values.get("levels", ())}
     for place, entry in enumerate(values.get("entries", ())):
         _check_entry(entry, f"entries[{place}]", levels, checks, report)

@@ -1,1 +1,1 @@
-"""Results of checks as readers ask for them."""
+"""Results of checks: evaluation, grading, stores and queries."""

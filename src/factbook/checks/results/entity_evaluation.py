@@ -1,7 +1,7 @@
-"""Evaluation of checks for entities: the checks in order, documents, facts and next states.
+"""Evaluation of checks for entities: check order, documents, facts and next states.
 
-The checks in effect and those pending are compiled once. Facts are those collected, and the
-catalog's own, kept as bits. Documents and facts are read for many entities at a time.
+Checks in effect and pending are compiled once per revision. Facts are collected or the catalog's
+own, which are stored as bits. Documents and facts are read for many entities at a time.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -43,20 +43,20 @@ from factbook.storage import Database, Transaction
 from factbook.storage.database import RestartError, fetch_counter_cached, select_counter
 
 log = structlog.get_logger("factbook.checks")
-# Operators whose answer changes as time passes, and those that look at the time of a collection.
+# Operators whose result changes over time, and those that read collection times.
 _TIMED: Final = frozenset({"olderThan", "newerThan", "freshWithin", "before", "after"})
 _FRESH: Final = frozenset({"freshWithin"})
-# Steps that all checks with patterns and paths may take for one entity, half a second at most, and
-# what each of them may take however many there are.
+# Steps for all checks with patterns and paths on one entity, half a second at most, and the minimum
+# for each of these checks.
 _ENTITY_STEPS: Final = 25_000_000
 _LEAST_STEPS: Final = 25_000
 
 
 class EvaluatedCheck(NamedTuple):
-    """A compiled version of a check, and what decides when it is evaluated.
+    """A compiled version of a check, with the triggers of its evaluation.
 
-    `fresh` are the sources of which it reads the time of collection. A pending version has nobody
-    who reads it yet: its states are neither counted nor told.
+    `fresh` are the sources whose collection times it reads. A pending version has no readers yet:
+    its states are neither counted nor announced.
     """
 
     id: str
@@ -68,7 +68,7 @@ class EvaluatedCheck(NamedTuple):
 
 
 class CheckSelection:
-    """Some of the checks of a set, in an order in which each comes after those that it reads."""
+    """Some checks of a set, each after the checks that it reads."""
 
     def __init__(self, checks: Iterable[EvaluatedCheck]) -> None:
         self.checks = tuple(checks)
@@ -76,19 +76,19 @@ class CheckSelection:
         self.sources = sorted(set[str]().union(*(one.sources for one in every)))
         self.reads_entity = any(one.reads_entity for one in every)
         self.has_pending = any(one.is_pending for one in self.checks)
-        # Of those in effect, whose states are counted and told.
+        # Checks in effect: their states are counted and announced.
         self.in_effect = tuple((one.slot, one.id) for one in self.checks if not one.is_pending)
-        # A few of many states are picked at once; the place 0, which is none, makes two of one.
+        # Picks all states in one call; slot 0 (unused) twice, so the result is always a tuple.
         self._pick = itemgetter(0, 0, *(slot for slot, _ in self.in_effect))
         self._texts = [_json(one.check.applies_to) for one in every]
-        # Many checks are about the same entities.
+        # Many checks share a filter.
         self.filters: dict[bytes, EntityFilter | None] = {
             text: one.check.applies_to for text, one in zip(self._texts, every, strict=True)
         }
         self._by_matches: dict[tuple[bool, ...], MatchingChecks] = {}
 
     def states(self, states: bytearray) -> tuple[int, ...]:
-        """The states of the checks in effect, after two that are none."""
+        """The states of the checks in effect, after two unused ones."""
         found: tuple[int, ...] = self._pick(states)
         return found
 
@@ -99,12 +99,12 @@ class CheckSelection:
         return [(slot, id_) for slot, id_ in self.in_effect if old[slot] != new[slot]]
 
     def matching(self, matcher: Matcher) -> "MatchingChecks":
-        """The checks that are about an entity, and the others."""
+        """The checks that apply to an entity, and the others."""
         found = self.filters.values()
         return self.by_matches(tuple(matcher.lets_through(one) for one in found))
 
     def by_matches(self, matches: tuple[bool, ...]) -> "MatchingChecks":
-        """The same, where `matches` tells for each of the filters if it matches the entity."""
+        """The same by `matches`: for each filter, whether it matches the entity."""
         known = self._by_matches.get(matches)
         if known is None:
             holds = dict(zip(self.filters, matches, strict=True))
@@ -119,7 +119,7 @@ class CheckSelection:
 
 
 class MatchingChecks(NamedTuple):
-    """Checks that are about an entity, and those that are not."""
+    """Checks that apply to an entity, and checks that don't."""
 
     inside: tuple[EvaluatedCheck, ...]
     outside: tuple[EvaluatedCheck, ...]
@@ -128,8 +128,8 @@ class MatchingChecks(NamedTuple):
 class CheckSet:
     """All checks of a revision.
 
-    `counted` are the slots of the versions in effect, those too that this release cannot evaluate.
-    It `is_empty` if no entity has states or levels.
+    `counted` are the slots of versions in effect, including versions that this release can't
+    evaluate. `is_empty`: no entity has states or levels.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class CheckSet:
         in_effect_at: Mapping[str, int | None] = MappingProxyType({}),
     ) -> None:
         found = list(checks)
-        # Since when each version is in effect, where that is known.
+        # When each version came into effect, if known.
         self.in_effect_at = in_effect_at
         self._explainers: dict[str, Explainer] = {}
         self.is_empty = not found and not counted and not is_needed
@@ -154,27 +154,27 @@ class CheckSet:
         self.counted = tuple(sorted(counted))
         self.by_slot: Mapping[int, EvaluatedCheck] = {one.slot: one for one in found}
         self.slots: Mapping[str, int] = {one.id: one.slot for one in published}
-        # A pending version reads those that come into effect with it.
+        # Pending versions read the versions that come into effect with them.
         self.slots_pending = {**self.slots, **{one.id: one.slot for one in pending}}
         self.sources = frozenset[str]().union(*(one.compiled.sources for one in found))
         self.fresh = frozenset[str]().union(*(one.fresh for one in found))
         costly = sum(one.compiled.is_costly for one in found)
         self.steps_per_check = max(_LEAST_STEPS, min(CHECK_STEPS, _ENTITY_STEPS // max(1, costly)))
         self.reads_owners = any(one.compiled.reads_owner for one in found)
-        # Made where a transaction first grades entities (checks/results/incremental.py).
+        # Set by the first transaction that grades entities (checks/results/incremental.py).
         self.grading: Grading | None = None
         self._pending: dict[frozenset[str], CheckSelection] = {}
         self._selections: dict[tuple[frozenset[str], frozenset[str]], CheckSelection] = {}
 
     def explainer(self, one: EvaluatedCheck) -> Explainer:
-        """The explainer of results of a check in effect; made once for this revision."""
+        """The explainer of a check in effect; made once per revision."""
         found = self._explainers.get(one.id)
         if found is None:
             found = self._explainers[one.id] = Explainer(one.compiled.check, one.compiled)
         return found
 
     def sources_of(self, ids: Iterable[str] | None = None) -> set[str]:
-        """The sources that these checks in effect read, or all, themselves or in others."""
+        """The sources that these checks in effect read, directly or through other checks."""
         found, left = set[str](), set(self.slots if ids is None else self.slots.keys() & ids)
         seen = set[str]()
         while left:
@@ -199,9 +199,9 @@ class CheckSet:
 
     @cached_property
     def due(self) -> CheckSelection:
-        """The checks whose states change as time passes, and those that read them.
+        """The checks whose states change over time, and their readers.
 
-        Those too that a write may have left for later because they were costly.
+        Costly checks are included: a write may have postponed them.
         """
         return self._with_readers(
             one for one in self.checks if one.is_timed or one.compiled.is_costly
@@ -210,7 +210,7 @@ class CheckSet:
     def reading(self, sources: frozenset[str], confirmed: frozenset[str]) -> CheckSelection:
         """The checks that read these sources or the times of those `confirmed`, and their readers.
 
-        A selection is kept, as the same sources are written again and again.
+        Selections are cached, since the same sources are written repeatedly.
         """
         key = sources, confirmed
         found = self._selections.get(key)
@@ -232,19 +232,19 @@ class CheckSet:
 
 
 class CheckCache:
-    """The compiled checks of the last revision that this process has seen of a database."""
+    """The compiled checks of the newest revision that this process has read."""
 
     def __init__(self) -> None:
         self.known = CheckSet(-1, (), ())
         self._made: dict[tuple[int, bytes], EvaluatedCheck] = {}
 
     def current(self, transaction: Transaction) -> CheckSet:
-        """The checks in effect and pending; the transaction holds the lock of the definitions."""
+        """The checks in effect and pending; the transaction holds the definitions lock."""
         revision = select_counter(transaction, publications.DEFINITIONS_REVISION)
         known = self.known
         if known.revision != revision:
             stored = check_store.all_within(transaction)
-            # States are left to be cleared, or a scorecard has levels though its checks are drafts.
+            # States wait to be cleared, or a scorecard has levels although its checks are drafts.
             is_needed = bool(
                 publications.list_retired_slots(transaction)
             ) or definition_versions.are_levels_used(transaction)
@@ -252,7 +252,7 @@ class CheckCache:
         return known
 
     async def last_loaded(self, database: Database) -> CheckSet:
-        """The same as of the last refresh of finds: for one of very many small answers."""
+        """The checks by the cached revision counter, for very frequent small answers."""
         revision = await fetch_counter_cached(database, publications.DEFINITIONS_REVISION)
         known = self.known
         return known if known.revision == revision else await self.loaded(database)
@@ -297,7 +297,7 @@ class CheckCache:
 def parse_evaluated_check(
     document: object, slot: int, *, is_pending: bool
 ) -> EvaluatedCheck | None:
-    """The check of a stored document; None if this release cannot read it."""
+    """The check in a stored document; None if this release can't read it."""
     try:
         check = parse_stored_check(document)
     except FactbookError as error:
@@ -309,7 +309,7 @@ def parse_evaluated_check(
 
 
 def make_evaluated_check(check: Check, slot: int, *, is_pending: bool) -> EvaluatedCheck:
-    """The check, ready to be evaluated."""
+    """Compile a check for evaluation."""
     rules = [check.rule, *([check.applicable_when] if check.applicable_when else [])]
     leaves = [leaf for rule in rules for _, leaf in language.walk_leaves(rule)]
     return EvaluatedCheck(
@@ -331,9 +331,9 @@ _json = msgspec.json.Encoder(order="deterministic").encode
 
 
 _NO_FACTS_READ: Mapping[str, Any] = {}
-# Without the flag of an exemption.
+# All bits except the exemption flag.
 _STATE_BITS: Final = EXEMPT - 1
-# What an exemption is from.
+# The states that an exemption applies to.
 EXEMPTED_STATES: Final = frozenset({PASS, FAIL, UNKNOWN})
 
 
@@ -362,7 +362,7 @@ def read_facts_among(
 async def read_facts_between(
     database: Database, source_ids: Sequence[str], first: int, last: int
 ) -> FactsOfEntities:
-    """The same about the entities from one id to another."""
+    """The latest facts of these sources about the entities in a range of ids."""
     if not source_ids:
         return {}
     rows = await database.search(*store.latest_between(source_ids, first, last))
@@ -398,7 +398,7 @@ def read_values_among(
 async def read_values_between(
     database: Database, source_ids: Sequence[str], first: int, last: int
 ) -> FactValues:
-    """The same about the entities from one id to another."""
+    """The values of the latest facts about the entities in a range of ids."""
     if not source_ids:
         return {}
     rows = await database.search(*store.values_between(source_ids, first, last))
@@ -415,7 +415,7 @@ async def read_values_between(
 async def read_facts_of(
     database: Database, source_ids: Sequence[str], entity_ids: Sequence[int]
 ) -> FactsOfEntities:
-    """The same about some entities, for those who read."""
+    """The latest facts about some entities, with stale ones marked, for readers."""
     if not (source_ids and entity_ids):
         return {}
     rows = await database.all(*store.latest_among(source_ids, entity_ids))
@@ -471,10 +471,10 @@ def _decode_own_facts(
 
 
 class Subject(NamedTuple):
-    """An entity with what a selection of checks reads; `matching` are those that are about it.
+    """An entity with everything that a selection of checks reads.
 
-    `matching` and `owner` are None where the document was not read, and `place` unless all of it
-    was.
+    `matching` are the checks that apply to it. `matching` and `owner` are None if the document was
+    not read, `place` unless the whole document was.
     """
 
     entity: CheckedEntity
@@ -489,7 +489,7 @@ Stored = Mapping[int, EntityStates]
 _NONE_STORED: Stored = {}
 
 
-# Brings those of the entities that exist, given the states that are stored of them.
+# Reads the entities that exist, given their stored states.
 Read = Callable[[Transaction, CheckSelection, Sequence[int], Stored], dict[int, Subject]]
 
 
@@ -499,7 +499,7 @@ def read_subjects_with_documents(
     entity_ids: Sequence[int],
     stored: Stored = _NONE_STORED,
 ) -> dict[int, Subject]:
-    """Those of the entities that exist, by id, whatever is known of them so far."""
+    """The entities that exist, by id, with documents and facts."""
     rows = transaction.all(
         *stored_entities.entities_among_sql(stored_entities.EVERY_ENTITY, list(entity_ids))
     )
@@ -513,9 +513,9 @@ def read_subjects_with_documents(
 def read_subjects_without_documents(
     transaction: Transaction, selection: CheckSelection, entity_ids: Sequence[int]
 ) -> dict[int, Subject]:
-    """Entities of which the documents are as they were when their states were written.
+    """Entities whose documents haven't changed since their states were written.
 
-    Documents are read where checks of the selection read more than which entities they are about.
+    Documents are read only if checks of the selection read more than `appliesTo` does.
     """
     facts = read_facts_among(transaction, selection.sources, entity_ids)
     documents: Mapping[int, Mapping[str, Any]] = {}
@@ -535,12 +535,12 @@ def read_subjects_without_documents(
 def read_subjects_by_filters(
     transaction: Transaction, selection: CheckSelection, entity_ids: Sequence[int], stored: Stored
 ) -> dict[int, Subject]:
-    """Those of the entities that exist, without a look at their documents.
+    """The entities that exist, without reading their documents.
 
-    The catalog's index tells which checks are about which: quicker where few filters do.
+    The catalog index finds the checks that apply: faster if there are few filters.
     """
     ids = list(entity_ids)
-    # States are removed with their entity, and those that are stored are locked.
+    # States are deleted with their entity, and stored states are locked here.
     known = {id_ for id_ in ids if id_ in stored and stored[id_].states}
     new = [id_ for id_ in ids if id_ not in known]
     owners: dict[int, str | None] = dict.fromkeys(known)
@@ -562,7 +562,7 @@ def read_subjects_by_filters(
 def list_meeting_ids(
     transaction: Transaction, filter_: EntityFilter | None, ids: list[int]
 ) -> Collection[int]:
-    """Those of the entities that a filter lets through; without one all of them."""
+    """The entities that match a filter; all of them without a filter."""
     if filter_ is None:
         return frozenset(ids)
     return stored_entities.filter_ids_meeting(
@@ -583,7 +583,7 @@ def _make_subject(
 
 
 class SlotStates(Mapping[str, int]):
-    """The states of an entity by the id of a check, as an evaluation reads them."""
+    """The states of an entity by check id, for an evaluation."""
 
     __slots__ = ("_slots", "_states")
 
@@ -593,7 +593,7 @@ class SlotStates(Mapping[str, int]):
 
     def __getitem__(self, check_id: str) -> int:
         slot = self._slots[check_id]
-        # A slot beyond the end has no state.
+        # Slots beyond the end have no state.
         return self._states[slot] if slot < len(self._states) else NONE
 
     def __iter__(self) -> Iterator[str]:
@@ -604,7 +604,7 @@ class SlotStates(Mapping[str, int]):
 
 
 class ActiveExemptions(NamedTuple):
-    """The checks from which an entity is exempt now; `due` is when that may change by itself."""
+    """The checks that an entity is exempt from now; `due` is when time may change them."""
 
     checks: frozenset[str]
     due: int | None
@@ -614,7 +614,7 @@ NO_EXEMPTIONS: Final = ActiveExemptions(frozenset(), None)
 
 
 class Evaluated(NamedTuple):
-    """The next states of an entity; `due` is when the first of them may change without a write."""
+    """The next states of an entity; `due` is when time may first change one of them."""
 
     states: bytearray
     due: int | None
@@ -632,8 +632,9 @@ def evaluate_selection(
 ) -> Evaluated:
     """Evaluate the selection for an entity with these states.
 
-    A check that raises an exception is unknown, so that what was written is kept. With
-    `leaves_costly` the costly checks keep their states, or are unknown, and are due at once.
+    If a check raises an exception, its state is unknown, and the write succeeds. With
+    `leaves_costly`, costly checks keep their states (unknown if they have none) and are due at
+    once.
     """
     states, due = bytearray(before), exempt.due
     inside = _make_checked_entity(selection, subject, states)
@@ -650,7 +651,7 @@ def evaluate_selection(
             continue
         if is_pending:
             entity.states = pending
-        # Inline: a function would be one call more for each of very many.
+        # Inline: this loop is hot, and a function would add a call per check.
         try:
             if (rule := compiled.rule) is not None:
                 state, later = rule(entity, now), None
@@ -674,7 +675,7 @@ def evaluate_selection(
 def _make_checked_entity(
     selection: CheckSelection, subject: Subject, states: bytearray
 ) -> Sequence[EvaluatedCheck]:
-    """The checks that are about the entity; the states of the others are set."""
+    """The checks that apply to the entity; sets the states of the others."""
     if subject.matching is None:
         return [one for one in selection.checks if states[one.slot] & _STATE_BITS != OUT]
     for one in subject.matching.outside:
@@ -685,7 +686,7 @@ def _make_checked_entity(
 def evaluate_compiled(
     check_id: str, compiled: CompiledCheck, entity: CheckedEntity, now: int
 ) -> CheckOutcome:
-    """Evaluate one check for an entity that it applies to, unknown if it raises an exception."""
+    """Evaluate a check for an entity that it applies to; unknown if the check raises."""
     try:
         return compiled.evaluate(entity, now)
     except (RestartError, UnavailableError):

@@ -1,8 +1,8 @@
-"""Evaluation beside writes, in whichever process: of what is published, and of what is due.
+"""Background evaluation, in any process: pending versions, due states and sweeps.
 
-For a pending version every entity is evaluated or graded, in batches that take about as long as
-other writes may wait for them. States that change as time passes are evaluated when they are due. A
-sweep evaluates every entity anew, in portions, and compares counts with what they count.
+A pending version is evaluated or graded for every entity, in batches short enough for other writes
+to wait. States that change over time are evaluated when they are due. A sweep evaluates every
+entity again, in portions, and repairs counts that don't match the states.
 """
 
 import time
@@ -44,32 +44,32 @@ from factbook.storage import Database, Transaction
 from factbook.storage.database import put_counter, select_counter
 
 log = structlog.get_logger("factbook.checks")
-# Of one transaction.
+# For one transaction.
 BATCH_SECONDS: Final = 0.5
 _FIRST_BATCH: Final = 200
 _LEAST_BATCH: Final = 5
 _MOST_BATCH: Final = 5_000
-# Held by the process that does a piece of the work, for one transaction.
+# Held for one transaction by the process that runs a batch.
 _PUBLICATION_LOCK: Final = {"check publication": False}
-# Evaluations in a batch, so that no other write waits long.
+# Evaluations per batch: other writes don't wait long.
 _EVALUATIONS_OF_BATCH: Final = 100_000
 _LEAST_EVALUATED: Final = 200
-# With more filters than that, reading the documents is quicker than asking for each filter.
+# With more filters, reading documents is faster than a query per filter.
 _FEW_FILTERS: Final = 4
-# That many are picked from the states of an entity sooner than all of them are read.
+# Up to this many slots, picking single slots is faster than reading all states.
 _FEW_SLOTS: Final = 8
 _CLEARED: Final = 5_000
 _PAGE_OF_STATES: Final = 5_000
 _ENTITIES: Final = IdReads(stored_entities.page_ids, stored_entities.page_ids_among)
 _STATES: Final = IdReads(state_store.list_state_ids_after, state_store.list_state_ids_among)
-# Held by the process that does a piece of the work, for one transaction.
+# Held for one transaction by the process that grades a batch.
 _REGRADE_LOCK: Final = {"scorecard grading": False}
-# The last entity, once all are graded.
+# The progress once all entities are graded.
 _ALL_ENTITIES: Final = 2**63 - 1
 
 
 class BatchSize:
-    """The entities of the next batch, by how long the ones before took."""
+    """The size of the next batch in entities, from the time that earlier batches took."""
 
     first = _FIRST_BATCH
 
@@ -77,31 +77,31 @@ class BatchSize:
         self.entities = self.first
 
     def note(self, entities: int, seconds: float) -> None:
-        """Note how long a batch took: the next one shrinks to fit, or is twice as large at most."""
+        """Record how long a batch took: the next one shrinks to fit, or at most doubles."""
         fits = int(entities * BATCH_SECONDS / max(seconds, 0.001))
         self.entities = max(_LEAST_BATCH, min(_MOST_BATCH, fits, 2 * max(entities, _LEAST_BATCH)))
 
 
 class EvaluationBatchSize(BatchSize):
-    """Of publications."""
+    """Batch size for publications."""
 
 
 class CostlyBatchSize(BatchSize):
-    """Of publications of checks with patterns or paths, whose time depends on the facts."""
+    """Batch size for checks with patterns or paths, whose time depends on the facts."""
 
     first = _LEAST_BATCH
 
 
 class GradingBatchSize(BatchSize):
-    """Of the grading of all entities."""
+    """Batch size for full gradings."""
 
 
 class DueBatchSize(BatchSize):
-    """Of what is due because time passed."""
+    """Batch size for due states."""
 
 
 class StatePair(NamedTuple):
-    """A slot of a check, and the one that takes its place; None for one before the first."""
+    """A check's current slot and its replacement; `before` is None for the first version."""
 
     check_id: str
     before: int | None
@@ -109,7 +109,7 @@ class StatePair(NamedTuple):
 
 
 class OwnedStates(NamedTuple):
-    """The states of the entities of one owner in these slots, one entity after the other."""
+    """The states of one owner's entities in these slots, entity by entity."""
 
     owner: str
     entity_ids: Sequence[int]
@@ -117,7 +117,7 @@ class OwnedStates(NamedTuple):
     slots: Sequence[int]
 
     def counts(self, pair: StatePair) -> list[CountRow]:
-        """The row of counts of a slot, if it has anything to count."""
+        """The count row of the new slot, unless all counts are zero."""
         column = self._column(pair.after)
         numbers = [0, 0, 0, 0, 0]
         for value in set(column):
@@ -128,7 +128,7 @@ class OwnedStates(NamedTuple):
         return [row] if any(numbers) else []
 
     def changes(self, pair: StatePair, why: str) -> Iterator[ChangeRow]:
-        """Changes for the entities when the one slot takes the place of the other."""
+        """The changes of entities when the new slot replaces the current one."""
         if pair.before is None:
             return
         before, after = self._column(pair.before), self._column(pair.after)
@@ -145,7 +145,7 @@ class OwnedStates(NamedTuple):
 def split_by_owner(
     pages: Iterable[Sequence[EntityStates]], slots: Sequence[int]
 ) -> Iterator[OwnedStates]:
-    """The states of entities that come by owner, which are those in these slots."""
+    """Group pages of states, sorted by owner, into one item per owner."""
     owner, ids, gathered = "", list[int](), list[bytes]()
     for page in pages:
         for one in page:
@@ -160,7 +160,7 @@ def split_by_owner(
 
 
 async def evaluate_pending(database: Database, clock: Clock) -> bool:
-    """Do a piece of the work that is left; returns false if there is none to do here."""
+    """Do one batch of publication work; returns false if this process has none to do."""
     if await database.write(partial(_evaluate_batch, database=database, clock=clock)):
         return True
     if await database.write(partial(_put_checks_into_effect, clock=clock)):
@@ -169,18 +169,18 @@ async def evaluate_pending(database: Database, clock: Clock) -> bool:
 
 
 async def finish_publications(database: Database, clock: Clock) -> None:
-    """Do all the work that is left and that no other process does."""
+    """Do all publication work that no other process does."""
     while await evaluate_pending(database, clock):
         pass
 
 
 async def are_checks_settled(database: Database) -> bool:
-    """Return true if no publication is under way, nor anything to clear."""
+    """Return true if no publication is under way and no slot waits to be cleared."""
     return await database.one(_UNSETTLED_CHECKS) is None
 
 
 def _evaluate_batch(transaction: Transaction, database: Database, clock: Clock) -> bool:
-    """Evaluate what is pending for the next entities; returns false if nothing is left."""
+    """Evaluate pending versions for the next entities; returns false if none are left."""
     if not transaction.try_lock_each(_PUBLICATION_LOCK):
         return False
     publications.share_definitions(transaction)
@@ -192,7 +192,7 @@ def _evaluate_batch(transaction: Transaction, database: Database, clock: Clock) 
     known = database.remembered.of(CheckCache).current(transaction)
     after = min(begun.values())
     chosen = frozenset(id_ for id_, place in begun.items() if place == after)
-    # Those that are further on go along from where they are.
+    # Versions that are further along join at their own place.
     end = min((place for place in begun.values() if place > after), default=LAST_PLACE)
     selection = known.pending_of(chosen)
     is_costly = any(one.compiled.is_costly for one in selection.checks)
@@ -218,7 +218,7 @@ def _read_batch_subjects(selection: CheckSelection) -> entity_evaluation.Read:
 
 
 def _put_checks_into_effect(transaction: Transaction, clock: Clock) -> bool:
-    """Put what is evaluated for every entity into effect; returns false if nothing is."""
+    """Put fully evaluated versions into effect; returns false if there are none."""
     if not transaction.try_lock_each(_PUBLICATION_LOCK):
         return False
     if LAST_PLACE not in check_store.progress(transaction).values():
@@ -235,7 +235,7 @@ def _put_checks_into_effect(transaction: Transaction, clock: Clock) -> bool:
 
 
 def _count_effects(transaction: Transaction, ready: Sequence[StoredCheck], now: int) -> None:
-    """Count the states of versions that come into effect, and tell what they change."""
+    """Count the states of versions that come into effect, and record the changes."""
     pairs = [StatePair(one.id, one.slot, one.pending_slot or 0) for one in ready]
     whys = {one.id: msgspec.json.encode({"version": one.pending_version}).decode() for one in ready}
     found = sorted({slot for pair in pairs for slot in (pair.before, pair.after) if slot})
@@ -261,7 +261,7 @@ def _read_state_pages(
 
 
 def _clear_retired(transaction: Transaction, cache: CheckCache) -> bool:
-    """Clear the next bytes of slots that are not used any more; returns false if there are none."""
+    """Clear the next bytes of retired slots; returns false if there are none."""
     if not transaction.try_lock_each(_PUBLICATION_LOCK):
         return False
     places = publications.list_retired_slots(transaction)
@@ -286,7 +286,7 @@ def _clear_retired(transaction: Transaction, cache: CheckCache) -> bool:
 
 
 async def grade_pending(database: Database, clock: Clock) -> bool:
-    """Do a piece of the work that is left; returns false if there is none to do here."""
+    """Grade one batch; returns false if this process has no grading to do."""
     cache, paced = database.remembered.of(CheckCache), database.remembered.of(GradingBatchSize)
     if await database.write(partial(_grade_batch, cache=cache, paced=paced, now=clock())):
         return True
@@ -294,18 +294,18 @@ async def grade_pending(database: Database, clock: Clock) -> bool:
 
 
 async def finish_gradings(database: Database, clock: Clock) -> None:
-    """Do all the work that is left and that no other process does."""
+    """Do all grading that no other process does."""
     while await grade_pending(database, clock):
         pass
 
 
 async def are_scorecards_settled(database: Database) -> bool:
-    """Return true if no scorecard is being graded anew."""
+    """Return true if no full grading is under way."""
     return await database.one(_UNSETTLED_SCORECARDS) is None
 
 
 async def begin_due_gradings(database: Database, clock: Clock) -> bool:
-    """Begin to grade for the scorecards of which checks count by now; true if there are any."""
+    """Start gradings for scorecards whose checks begin to count; true if there are any."""
     cache = database.remembered.of(CheckCache)
     if not await database.write(partial(_list_due_gradings, cache=cache, now=clock())):
         return False
@@ -313,7 +313,6 @@ async def begin_due_gradings(database: Database, clock: Clock) -> bool:
 
 
 def _grade_batch(transaction: Transaction, cache: CheckCache, paced: BatchSize, now: int) -> bool:
-    """Grade the next entities; returns false if nothing is left."""
     if not transaction.try_lock_each(_REGRADE_LOCK):
         return False
     publications.share_definitions(transaction)
@@ -334,7 +333,7 @@ def _grade_batch(transaction: Transaction, cache: CheckCache, paced: BatchSize, 
     )
     definition_versions.note_grading_progress(transaction, reached)
     deltas.write(transaction)
-    # Of entities that were removed until their states were locked, or have no states.
+    # For entities without states, or deleted before their states were locked.
     state_store.remove_empty_states(transaction, ids)
     if reached != _ALL_ENTITIES:
         paced.note(len(ids), time.monotonic() - began)
@@ -342,7 +341,7 @@ def _grade_batch(transaction: Transaction, cache: CheckCache, paced: BatchSize, 
 
 
 def _make_graded_entities(transaction: Transaction, ids: list[int], now: int) -> list[GradedEntity]:
-    """The entities as they are, with the states of their checks."""
+    """The entities with their current documents and states."""
     if not ids:
         return []
     states = state_store.read_states(transaction, ids)
@@ -360,7 +359,7 @@ def _make_graded_entities(transaction: Transaction, ids: list[int], now: int) ->
 
 
 def _put_gradings_into_effect(transaction: Transaction) -> bool:
-    """Put what is graded for every entity into effect; returns false if nothing is."""
+    """Put a finished full grading into effect; returns false if there is none."""
     if (
         not transaction.try_lock_each(_REGRADE_LOCK)
         or definition_versions.read_grading_progress(transaction) != _ALL_ENTITIES
@@ -368,7 +367,7 @@ def _put_gradings_into_effect(transaction: Transaction) -> bool:
         return False
     publications.lock_definitions(transaction)
     if definition_versions.read_grading_progress(transaction) != _ALL_ENTITIES:
-        return False  # begun again meanwhile
+        return False  # restarted meanwhile
     graded = definition_versions.put_grades_into_effect(transaction)
     scorecard_store.raise_revision(transaction)
     log.info("scorecard.graded", scorecards=graded)
@@ -382,7 +381,7 @@ def _list_due_gradings(transaction: Transaction, cache: CheckCache, now: int) ->
 
 def _begin_due_within(transaction: Transaction, cache: CheckCache, now: int) -> bool:
     publications.lock_definitions(transaction)
-    due = _list_due_gradings(transaction, cache, now)  # another process may have begun meanwhile
+    due = _list_due_gradings(transaction, cache, now)  # another process may have started it
     if due:
         scorecard_store.grade_again(transaction, due, now)
     return bool(due)
@@ -395,33 +394,33 @@ SELECT 1 FROM checks WHERE pending_slot IS NOT NULL UNION ALL SELECT 1 FROM reti
 _UNSETTLED_SCORECARDS: Final = "SELECT 1 FROM scorecards WHERE pending_slot IS NOT NULL LIMIT 1"
 
 
-# Held by the process that does this, for one transaction.
+# Held for one transaction by the process that evaluates due states.
 _DUE_LOCK: Final = {"checks due": False}
-# Owners whose counts are compared at once.
+# Owners whose counts are compared in one query.
 _REPAIRED_AT_ONCE: Final = 50
 _BEGUN: Final = "check sweep"
 _POSITION: Final = "checks swept up to"
-# Held by the process that does a portion, for one transaction.
+# Held for one transaction by the process that sweeps a portion.
 _SWEEP_LOCK: Final = {"check sweep": False}
-# Evaluations and entities of a portion, so that no other write waits long.
+# Evaluations per portion: other writes don't wait long.
 _EVALUATIONS_OF_SWEEP: Final = 20_000
 _LEAST_SWEPT: Final = 20
 _MOST_SWEPT: Final = 500
-# By then a process of the release before has ended whose place this one takes.
+# By then the process of the previous release that this one replaces has ended.
 _AFTER_START: Final = MINUTE
-# The last entity, of a sweep that has reached all.
+# The position of a finished sweep.
 _END_OF_SWEEP: Final = 2**63 - 1
-# In place of a position, if no sweep is under way.
+# Returned instead of a position if no sweep is under way.
 _NOTHING_SWEPT: Final = -1
 _BY_SWEEP: Final = msgspec.json.encode({"sweep": True}).decode()
-# A state may be so late that changes as time passes.
+# The maximum delay of state changes caused by time.
 _DUE_EVERY: Final = MINUTE
-# The actor of what happens because time passes.
+# The audit actor for changes caused by time.
 _SELF: Final = "factbook"
 
 
 async def evaluate_due(database: Database, clock: Clock) -> int:
-    """Evaluate what is due, in batches; returns the number of entities."""
+    """Evaluate due states in batches; returns the number of entities."""
     cache, paced = database.remembered.of(CheckCache), database.remembered.of(DueBatchSize)
     count, has_more = 0, True
     while has_more:
@@ -455,7 +454,7 @@ Repair = Callable[[Database], Awaitable[bool]]
 
 
 async def list_repairs(database: Database) -> list[Repair]:
-    """The pieces of a comparison of all counts; each returns true if it had to repair some."""
+    """Comparisons that cover all counts; each returns true if it repaired some."""
     owners = [owner for (owner,) in await database.search(_COUNTED_OWNERS)]
     found: list[Repair] = [
         partial(repair_counts, owners=owners[start : start + _REPAIRED_AT_ONCE])
@@ -468,8 +467,8 @@ async def list_repairs(database: Database) -> list[Repair]:
 
 
 async def repair_counts(database: Database, owners: Sequence[str]) -> bool:
-    """Repair the counts of these owners; returns false, and writes nothing, if they are right."""
-    # A definition may change between statements: what is found here is only suspected.
+    """Repair the counts of these owners; returns false, without a write, if they are right."""
+    # Definitions may change between statements: a difference here is only a suspicion.
     slots, level_slots = await database.all(_CHECK_SLOTS), await database.all(_LEVEL_SLOTS)
     states = await database.search(state_store.COUNT_COMPARISON, (list(owners), list(owners)))
     levels = await database.search(level_store.LEVEL_COMPARISON, (list(owners), list(owners)))
@@ -501,7 +500,7 @@ def _repair_counts_within(transaction: Transaction, owners: Sequence[str]) -> bo
 
 
 async def repair_label_counts(database: Database, block: int) -> bool:
-    """Repair the counts by label of a block of entities; see `repair_counts`."""
+    """Repair the label counts of a block of entities; see `repair_counts`."""
     slots = _split_numbers(await database.all(_LEVEL_SLOTS))
     rows = await database.search(
         level_store.LABEL_COMPARISON, level_store.make_label_comparison(block)
@@ -527,9 +526,9 @@ def _split_numbers(rows: Sequence[tuple[int, ...]]) -> list[int]:
 
 
 class StateSweep:
-    """The sweeps of a process: it begins one soon after its start, and whoever is first each day.
+    """The sweeps of a process: one soon after its start, then one a day among all processes.
 
-    A call of `tick` does one portion: how often it is called is the pace.
+    Each call of `tick` does one portion; the caller sets the pace.
     """
 
     def __init__(self, database: Database, clock: Clock) -> None:
@@ -537,11 +536,11 @@ class StateSweep:
         self._clock = clock
         self._started_at: int | None = None
         self._has_begun = False
-        self._looked_at: int | None = None  # when there was nothing to do
-        self._repairs: list[Repair] = []  # of counts that are left to be compared
+        self._looked_at: int | None = None  # last time without work
+        self._repairs: list[Repair] = []  # count comparisons still to run
 
     async def tick(self) -> bool:
-        """Do the next portion; returns false if there is none to do here."""
+        """Do the next portion; returns false if this process has none to do."""
         if self._repairs:
             await self._repairs.pop()(self._database)
             return True
@@ -564,7 +563,7 @@ class StateSweep:
         return position != _NOTHING_SWEPT
 
     async def finish(self) -> None:
-        """Do all portions of the sweep that is under way or due."""
+        """Finish the sweep that is under way or due."""
         while await self.tick():
             pass
 
@@ -572,7 +571,7 @@ class StateSweep:
 def _sweep_portion(
     transaction: Transaction, cache: CheckCache, now: int, *, begins: bool
 ) -> int | None:
-    """Evaluate the next entities; returns the last of them, None if another process does that."""
+    """Evaluate the next entities; returns the last of them, None if another process sweeps."""
     if not transaction.try_lock_each(_SWEEP_LOCK):
         return None
     publications.share_definitions(transaction)
@@ -596,7 +595,7 @@ def _sweep_portion(
 
 
 def _list_ids_after(transaction: Transaction, after: int, size: int) -> list[int]:
-    """The next ids of entities, and of those that are gone and have states or levels still."""
+    """The next ids of entities, and of deleted entities that still have states or levels."""
     found = merge(
         stored_entities.page_ids(transaction, after, size),
         state_store.list_state_ids_after(transaction, after, size),
@@ -609,24 +608,24 @@ _Step = Callable[[Transaction, int], list[Exemption]]
 
 
 class Evaluation:
-    """Evaluation that is left in a database; several processes may share the work."""
+    """The background evaluation of a database; several processes share the work."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
         self._clock = clock
-        self._settled: int | None = None  # the revision after which nothing was left to publish
+        self._settled: int | None = None  # the last revision that is fully published
         self._due_at: int | None = None
         self._sweep = StateSweep(database, clock)
 
     async def tick(self) -> None:
-        """Do what is left; a check published by any process is begun within a second."""
+        """Do pending work; publications start within a second, whichever process made them."""
         revision = await check_store.revision(self._database)
         if revision == 0:
             return
         if revision != self._settled:
             await finish_publications(self._database, self._clock)
             await finish_gradings(self._database, self._clock)
-            # Another process may do it, and be killed.
+            # Another process may be doing the work, and may be killed.
             database = self._database
             self._settled = (
                 revision
@@ -642,7 +641,7 @@ class Evaluation:
         await self._sweep.tick()
 
     async def _exempt(self) -> None:
-        """Let exemptions begin and end, each step in a transaction that evaluates the entity."""
+        """Begin and end exemptions, each step in a transaction that evaluates the entity."""
         for step in (
             exemption_store.begin_exemptions,
             exemption_store.announce_endings,

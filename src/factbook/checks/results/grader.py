@@ -1,7 +1,7 @@
-"""Level, score and coverage of an entity from the states of its checks, and their rollups.
+"""Level, score and coverage of an entity from the states of its checks, and rollups.
 
-A rollup counts entities by level for each owner, system, domain or kind. Groups form a tree by
-`childOf`, which may in truth hold cycles and diamonds.
+A rollup counts entities by level for each owner, system, domain or kind. Groups form a hierarchy by
+`childOf`, which can contain cycles and diamonds.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,19 +11,19 @@ from typing import Any, Final, NamedTuple
 from factbook.checks import state
 from factbook.checks.definitions.scorecard import Scorecard, ScorecardEntry
 
-# Bytes of a scorecard in what is stored of an entity: see `encoded`.
+# Bytes per scorecard in an entity's stored levels: see `encoded`.
 WIDTH: Final = 4
 NO_SHARE: Final = 255
-# Of an entity that a scorecard does not apply to, and of one that is exempt from it as a whole.
+# For entities that the scorecard doesn't apply to, or that are exempt from all of it.
 OUTSIDE: Final = bytes((0, 0, NO_SHARE, NO_SHARE))
 EXEMPTED: Final = bytes((255, 255, NO_SHARE, NO_SHARE))
 _REMEMBERED: Final = 20_000
 _HIGHEST: Final = 1 << 30
-# The rank of an entity that nothing counts for yet, or that is below the first level.
+# The rank of entities below the first level, or without checks that count.
 NO_LEVEL: Final = 0
 
 
-# What an entry adds: passed, failed, open (unknown, or not evaluated yet).
+# How an entry counts: passed, failed, open (unknown or not evaluated yet), or not at all.
 _PASSED, _FAILED, _OPEN, _LEFT_OUT = range(4)
 
 
@@ -37,15 +37,15 @@ _SORTS: Final = {
 }
 
 
-# By the byte of a vector; one with the flag of an exemption is left out.
+# By state byte; states with the exemption flag don't count.
 _SORT: Final = tuple(_SORTS.get(byte, _LEFT_OUT) for byte in range(256))
 
 
 class Standing(NamedTuple):
-    """The place of an entity in a scorecard.
+    """An entity's result in a scorecard.
 
-    `level` is a rank, 0 below the first; `level_if_known` is the best that it can be once every
-    check is known. Shares are from 0 to 1. `score` is None below the least coverage, and `coverage`
+    `level` is a rank, 0 below the first; `level_if_known` is the best possible rank once every
+    check is known. Shares are from 0 to 1. `score` is None below the minimum coverage, `coverage`
     if nothing counts.
     """
 
@@ -56,9 +56,9 @@ class Standing(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A check that keeps an entity from a level; `gain` is what the score wins if it passes.
+    """A check that keeps an entity from a level; `gain` is the score gained if it passes.
 
-    `rank` is that of the level, 0 of a check that counts for the score alone.
+    `rank` is the rank of the level, 0 for a check that only counts toward the score.
     """
 
     check: str
@@ -69,7 +69,7 @@ class Step(NamedTuple):
 
 
 class GradedLevel(NamedTuple):
-    """Stored form of a standing: shares in percent, rounded down so that 100 is all of it."""
+    """Stored form of a standing: percentages rounded down, so 100 means complete."""
 
     level: int
     level_if_known: int
@@ -86,8 +86,7 @@ class _Tally(NamedTuple):
 class Grader:
     """A scorecard prepared for many entities.
 
-    `slots` has the place, from 1, of each check that counts now: one that is published and in
-    effect.
+    `slots` maps each check that counts now (published and in effect) to its position, from 1.
     """
 
     def __init__(self, scorecard: Scorecard, slots: Mapping[str, int]) -> None:
@@ -99,16 +98,16 @@ class Grader:
         ]
         self._least_length = max((one.slot for one in self._counted), default=0)
         places = [one.slot - 1 for one in self._counted]
-        # Of one place it would not be a tuple; of none it could not be made.
+        # The first place twice, so the result is always a tuple; itemgetter needs at least one.
         self._read = itemgetter(*places, *places[:1]) if places else None
         self._known: dict[tuple[int, ...], bytes] = {}
-        # An exception was raised by it, and has been logged.
+        # Raised an exception before, which is logged.
         self.has_failed = False
 
     def standing(self, states: bytes) -> Standing:
-        """The standing of an entity with these states of its checks."""
+        """The standing of an entity with these check states."""
         passed = failed = opened = 0.0
-        # The lowest ranks that something blocks, for certain and until it is known.
+        # The lowest ranks blocked by failures, and by unknown checks.
         blocked = open_ = _HIGHEST
         for (entry, _, rank), byte in zip(self._counted, self._bytes(states), strict=False):
             sort = _SORT[byte]
@@ -128,7 +127,7 @@ class Grader:
     def encoded(self, states: bytes) -> bytes:
         """The standing in four bytes: level + 1, level if known + 1, score and coverage in percent.
 
-        The first is 0 of an entity outside the scorecard (`OUTSIDE`).
+        The first byte is 0 for entities outside the scorecard (`OUTSIDE`).
         """
         key = self._bytes(states)
         found = self._known.get(key)
@@ -140,10 +139,7 @@ class Grader:
         return found
 
     def steps(self, states: bytes) -> list[Step]:
-        """The checks that fail or are unknown, those of the lowest level first, then the cheapest.
-
-        Those of the next level are at the beginning.
-        """
+        """The failing and unknown checks, by level from the next one up, then by effort."""
         pairs = list(zip(self._counted, self._bytes(states), strict=False))
         total = sum(one.entry.weight for one, byte in pairs if _SORT[byte] != _LEFT_OUT)
         steps = [
@@ -156,7 +152,7 @@ class Grader:
         )
 
     def _bytes(self, states: bytes) -> tuple[int, ...]:
-        """The states of the entries that count; the first of them stands at the end, too."""
+        """The states of the counted entries; the first one is repeated at the end."""
         if self._read is None:
             return ()
         if len(states) < self._least_length:
@@ -178,7 +174,7 @@ class Grader:
 
 
 def decode_level(levels: bytes, slot: int) -> GradedLevel | None:
-    """Stored form of a scorecard; None if the entity is outside it or exempt from it."""
+    """The graded level in a slot; None if the entity is outside the scorecard or exempt from it."""
     return read_graded_levels(find_slot_level(levels, slot))
 
 
@@ -189,7 +185,7 @@ def find_slot_level(levels: bytes, slot: int) -> bytes:
 
 
 def read_graded_levels(own: bytes) -> GradedLevel | None:
-    """Standing in four bytes; None of an entity that is outside the scorecard or exempt from it."""
+    """Decode four bytes; None for entities outside the scorecard or exempt from it."""
     if own in {OUTSIDE, EXEMPTED}:
         return None
     level, best, score, coverage = own
@@ -197,7 +193,7 @@ def read_graded_levels(own: bytes) -> GradedLevel | None:
 
 
 def replace_slot_levels(levels: bytes, changed: Iterable[tuple[int, bytes]]) -> bytes:
-    """The stored levels of an entity with other bytes in some slots, from 1."""
+    """The stored levels of an entity with new bytes in some slots, from 1."""
     found = bytearray(levels)
     for slot, own in changed:
         start = (slot - 1) * WIDTH
@@ -208,7 +204,7 @@ def replace_slot_levels(levels: bytes, changed: Iterable[tuple[int, bytes]]) -> 
 
 
 def _format_percent(share: float | None) -> int:
-    # What a sum of fractions lacks to a whole percent is not shown as a lost percent.
+    # The epsilon absorbs floating-point error, which would show as a lost percent.
     return NO_SHARE if share is None else int(share * 100 + 1e-9)
 
 
@@ -217,7 +213,7 @@ def _decode_share(byte: int) -> int | None:
 
 
 class GroupHierarchy:
-    """Groups with their parents; a group that is nobody's child is a root."""
+    """Groups with their parents; a group without parents is a root."""
 
     def __init__(self, parents: Mapping[str, Iterable[str]]) -> None:
         self.parents = {group: frozenset(found) - {group} for group, found in parents.items()}
@@ -235,9 +231,9 @@ class GroupHierarchy:
         return _find_reached(group, self.parents)
 
     def tops(self, groups: Iterable[str]) -> list[str]:
-        """The groups from which all of the given ones can be reached: those without parents.
+        """The fewest groups that all given groups can be reached from: the roots.
 
-        Of a cycle without an entrance it is the first by name.
+        A cycle that no root leads to is represented by its first group by name.
         """
         remaining = {one for group in groups for one in self.above(group)}
         found = sorted(group for group in remaining if not self.parents.get(group))
@@ -249,7 +245,7 @@ class GroupHierarchy:
         return sorted(found)
 
     def path(self, group: str) -> list[str]:
-        """A chain of parents down to the group, from a root or from where a cycle closes."""
+        """A chain of parents down to the group, from a root or the closing point of a cycle."""
         found = [group]
         while further := sorted(self.parents.get(found[0], frozenset()) - set(found)):
             found.insert(0, further[0])
@@ -269,7 +265,7 @@ def _find_reached(start: str, edges: Mapping[str, Iterable[str]]) -> set[str]:
 class LevelCount(NamedTuple):
     """Entities of an owner, system and kind at a level, 0 below the first.
 
-    `score` is the sum of the scores in percent of those that have one, `scored` their number.
+    `scored` entities have a score; `score` is the sum of their scores in percent.
     """
 
     owner: str
@@ -282,7 +278,7 @@ class LevelCount(NamedTuple):
 
 
 class LevelTally(NamedTuple):
-    """Sums of counts: entities by level, and of scores."""
+    """Sums of counts: entities by level, and scores."""
 
     levels: Mapping[int, int]
     scored: int = 0
@@ -295,11 +291,11 @@ class LevelTally(NamedTuple):
 
     @property
     def mean(self) -> float | None:
-        """The mean score in percent of those that have one."""
+        """The mean score in percent of entities with a score."""
         return self.score / self.scored if self.scored else None
 
     def render(self, names: Mapping[int, str]) -> dict[str, Any]:
-        """The tally as shown, with the name of each rank; entities below the first level apart."""
+        """The tally as shown, with level names; entities below the first level are separate."""
         return {
             "total": self.total,
             "levels": {name: self.levels.get(rank, 0) for rank, name in names.items()},
@@ -325,9 +321,9 @@ def add_tallies(tallies: Iterable[LevelTally]) -> LevelTally:
 
 
 def tally_levels(counts: Iterable[tuple[str, int, int, int, int]]) -> dict[str, LevelTally]:
-    """The sums by name of a name, a level, and entities, those with a score and their scores.
+    """Tallies by name, from rows of name, level, entities, scored entities and score sum.
 
-    "" holds entities without one. Each name has a level once.
+    "" holds entities without a name. Each (name, level) occurs once.
     """
     found: dict[str, LevelTally] = {}
     for name, level, entities, scored, score in counts:
@@ -343,7 +339,7 @@ def tally_levels(counts: Iterable[tuple[str, int, int, int, int]]) -> dict[str, 
 def roll_up_domains(
     own: Mapping[str, LevelTally], domains: Mapping[str, str]
 ) -> dict[str, LevelTally]:
-    """The sums of systems by the domain that each is part of; "" holds the others."""
+    """The tallies of systems by domain; "" holds systems without a domain."""
     found: dict[str, list[LevelTally]] = {}
     for system, tally in own.items():
         found.setdefault(domains.get(system, ""), []).append(tally)
@@ -351,14 +347,14 @@ def roll_up_domains(
 
 
 def roll_up_group(own: Mapping[str, LevelTally], tree: GroupHierarchy, group: str) -> LevelTally:
-    """The sum of a group and of all groups below it, each counted once."""
+    """The tally of a group and all groups below it, each counted once."""
     return add_tallies(own[one] for one in sorted(tree.within(group)) if one in own)
 
 
 def roll_up_groups(own: Mapping[str, LevelTally], tree: GroupHierarchy) -> dict[str, LevelTally]:
-    """The sums of each group that has something, itself or below it.
+    """The tallies of groups with entities of their own or below them.
 
-    Owners that are in no tree, such as users, are there by themselves.
+    Owners outside the hierarchy, such as users, have their own tallies.
     """
     above: dict[str, list[LevelTally]] = {}
     for owner, tally in own.items():

@@ -1,9 +1,9 @@
-"""Evaluation in the transaction that writes: of what it touched, before it commits.
+"""Evaluation inside the writing transaction, before it commits.
 
-The locks are taken in an order that suits all others: the definitions, shared; the states of the
-entities, in ascending order; the counts, in order, when all else is done. Only then are facts and
-documents read: what others wrote about the same entities is committed by then, or they wait for
-these locks and see what was written here.
+Locks are taken in one global order: the definitions, shared; the states of the entities, ascending;
+the counts, sorted, at the very end. Facts and documents are read after the states are locked:
+concurrent writes to the same entities have committed by then, or wait for these locks and see this
+transaction's writes.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -46,10 +46,10 @@ from factbook.storage import Database, Transaction
 from factbook.storage.database import ChecksPort, Touched
 
 _ADVISORY = "advisory"
-# Entities whose facts and documents are read at once.
+# Entities whose facts and documents are read in one query.
 AT_ONCE: Final = 500
-# Steps that one transaction takes for patterns and paths, half a second at most. Costly checks of
-# the other entities are due at once instead, and evaluated in transactions of their own.
+# Steps of one transaction for patterns and paths, half a second at most. Costly checks of the
+# remaining entities become due at once and are evaluated in separate transactions.
 TRANSACTION_STEPS: Final = 25_000_000
 _NO_STATES: Final = EntityStates(0, "", b"", None)
 _BY_ENTITY: Final = msgspec.json.encode({"entity": True}).decode()
@@ -58,7 +58,7 @@ _BY_TIME: Final = msgspec.json.encode({"time": True}).decode()
 
 
 def fits_slot_fill(selection: CheckSelection) -> bool:
-    """Return true for one pending check that reads nothing but facts, whatever the time is."""
+    """Return true for a single pending check that reads only fact values and no times."""
     if len(selection.checks) != 1:
         return False
     [check] = selection.checks
@@ -68,7 +68,7 @@ def fits_slot_fill(selection: CheckSelection) -> bool:
 def fill_slot(
     transaction: Transaction, check: EvaluatedCheck, entity_ids: Sequence[int], now: int
 ) -> None:
-    """Evaluate the check for entities that have states, which are locked."""
+    """Evaluate the check for entities with states, which are locked."""
     by_state = dict[int, list[int]]()
     for id_, state in _evaluate_slot(transaction, check, list(entity_ids), now):
         by_state.setdefault(state, []).append(id_)
@@ -79,7 +79,7 @@ def fill_slot(
 def _evaluate_slot(
     transaction: Transaction, check: EvaluatedCheck, entity_ids: list[int], now: int
 ) -> Iterator[tuple[int, int]]:
-    """(id, state) of the entities."""
+    """(entity id, state) of each entity."""
     compiled = check.compiled
     inside = entity_evaluation.list_meeting_ids(transaction, compiled.check.applies_to, entity_ids)
     values = entity_evaluation.read_values_among(transaction, sorted(compiled.sources), entity_ids)
@@ -99,7 +99,7 @@ def _evaluate_slot(
 
 
 def make_grading(transaction: Transaction, known: CheckSet) -> Grading:
-    """The grading of the revision of a set; the transaction holds the lock of the definitions."""
+    """The grading at the revision of a check set; the transaction holds the definitions lock."""
     found = known.grading
     if found is None:
         checks = {
@@ -118,11 +118,11 @@ def _date_check(check: Check) -> int | None:
 
 
 class Task(NamedTuple):
-    """A selection of checks to evaluate for some entities; `why` is told with what changes.
+    """A selection of checks to evaluate for some entities; `why` is the reason of their changes.
 
-    `reads` brings the entities; if it is None, their documents are as they were, but for new ones.
-    `has_dues` if the selection has every check whose state changes with time. `fills` if nothing
-    but the slot of a pending check is to change, as `fill_slot` does it.
+    `reads` reads the entities; if None, their documents are unchanged, except for new entities.
+    `has_dues`: the selection has every check whose state changes over time. `fills`: only the slot
+    of a pending check changes, see `fill_slot`.
     """
 
     selection: CheckSelection
@@ -134,22 +134,22 @@ class Task(NamedTuple):
 
 
 def attach_evaluation(database: Database, clock: Clock) -> None:
-    """Have `evaluate_checks` of the transactions of this process evaluate the checks."""
+    """Make `evaluate_checks` of this process's transactions evaluate the checks."""
     cache, port = database.remembered.of(CheckCache), database.remembered.of(ChecksPort)
     port.evaluation = partial(evaluate_touched, cache=cache, clock=clock)
 
 
 def evaluate_touched(transaction: Transaction, cache: CheckCache, clock: Clock) -> None:
-    """Evaluate the checks that read what the transaction touched."""
+    """Evaluate the checks that read something the transaction touched."""
     known, tasks = _collect_touched(transaction, cache)
     if tasks:
         update_states(transaction, known, tasks, clock())
 
 
 class TouchedEntity(NamedTuple):
-    """An entity whose checks have to be evaluated, read in the transaction that touched it.
+    """An entity whose checks need evaluation, read in the transaction that touched it.
 
-    `before` are its states until then; None if it is new.
+    `before` are its previous states; None for a new entity.
     """
 
     id: int
@@ -162,9 +162,9 @@ class TouchedEntity(NamedTuple):
 def read_touched(
     transaction: Transaction, cache: CheckCache, now: int, most: int
 ) -> tuple[CheckSet, list[TouchedEntity]]:
-    """Read what `evaluate_touched` would evaluate, with all that the checks may read.
+    """Read the input of `evaluate_touched`, including everything that the checks may read.
 
-    So it can be evaluated when the transaction is over. Raises InputError for more than `most`
+    The checks can then be evaluated after the transaction. Raises InputError for more than `most`
     entities.
     """
     known, tasks = _collect_touched(transaction, cache)
@@ -191,14 +191,14 @@ def read_touched(
 
 
 def _collect_touched(transaction: Transaction, cache: CheckCache) -> tuple[CheckSet, list[Task]]:
-    """The checks in effect and pending, and the work that the transaction makes for them."""
+    """The checks in effect and pending, and the tasks for the touched entities."""
     entity_ids = transaction.touched.get(stored_sets.TOUCHED_ENTITIES, set())
     exemptions = transaction.touched.get(exemption_store.EXEMPTIONS_TOPIC, set())
     sources = list(history.split_topics(transaction.touched))
     if not entity_ids and not exemptions and not sources:
         return cache.known, []
     publications.share_definitions(transaction)
-    # What moves is among the entities.
+    # Renamed entities are touched, too.
     if entity_ids and (moved := revisions.list_moved_refs(transaction.touched)):
         exemption_store.follow_moves(transaction, moved)
         groups = {ref: id_ for ref, id_ in moved.items() if ref.startswith("group:")}
@@ -214,10 +214,10 @@ def _collect_touched(transaction: Transaction, cache: CheckCache) -> tuple[Check
 
 
 def _rename_groups(transaction: Transaction, moved: Mapping[str, int]) -> None:
-    """Have all that gives rights to groups name them as they are called now.
+    """Rename groups in everything that grants them rights.
 
-    Another group that has such a name now gets none of them. One that has no name any more, and may
-    return, is named as exemptions name an entity that waits.
+    Another group that takes over a name gets none of the rights. A group that lost its name and may
+    return gets a placeholder name, as in exemptions of such entities.
     """
     if not moved:
         return
@@ -234,7 +234,7 @@ def _rename_groups(transaction: Transaction, moved: Mapping[str, int]) -> None:
 
 
 def _make_tasks(known: CheckSet, entity_ids: set[int], touched: Touched) -> Iterator[Task]:
-    """Work of the transaction: for entities themselves every check."""
+    """The tasks of the transaction; touched entities need every check."""
     if entity_ids:
         ids = sorted(entity_ids)
         yield Task(
@@ -266,7 +266,7 @@ def _make_tasks(known: CheckSet, entity_ids: set[int], touched: Touched) -> Iter
 
 
 def make_time_task(known: CheckSet, entity_ids: Sequence[int]) -> Task:
-    """The evaluation of checks that may be due, for entities with states that are."""
+    """The task that evaluates time-dependent checks for entities with due states."""
     selection = known.due
     return Task(
         selection, entity_ids, _BY_TIME, reads=_read_task_subjects(selection), has_dues=True
@@ -274,12 +274,12 @@ def make_time_task(known: CheckSet, entity_ids: Sequence[int]) -> Task:
 
 
 def _read_task_subjects(selection: CheckSelection) -> entity_evaluation.Read | None:
-    # The states of what is pending need not have been written for the document that there is.
+    # States of pending versions may be older than the current document.
     return entity_evaluation.read_subjects_with_documents if selection.has_pending else None
 
 
 class Updated(NamedTuple):
-    """Result of an evaluation: changed entities, and whether costly checks are left for later."""
+    """Result of an evaluation: changed entities, and whether costly checks were postponed."""
 
     changed: int
     leaves_some: bool = False
@@ -293,9 +293,10 @@ def update_states(
     *,
     may_leave: bool = True,
 ) -> Updated:
-    """Evaluate tasks, of which each entity is in one; `may_leave` costly checks for later.
+    """Evaluate tasks with disjoint entities; `may_leave` allows postponing costly checks.
 
-    The transaction holds the lock of the definitions at least shared, and `known` was read since.
+    The transaction holds the definitions lock, shared or exclusively, and read `known` under the
+    lock.
     """
     found = list(tasks)
     ids = {id_ for task in found for id_ in task.entity_ids}
@@ -334,12 +335,11 @@ class _Update:
         self.leaves_some = False
 
     def fill(self, task: Task) -> None:
-        """Fill the slot of the check of a task for entities that have states."""
         [check] = task.selection.checks
         fill_slot(self._transaction, check, task.entity_ids, self._now)
 
     def evaluate(self, task: Task, entity_ids: Sequence[int]) -> None:
-        """Evaluate some of the entities of a task, and write what changed."""
+        """Evaluate some entities of a task, and write the changes."""
         stored = state_store.read_states(self._transaction, entity_ids)
         found = dict(self._subjects(task, entity_ids, stored))
         exemptions = exemption_store.list_holding_exemptions(
@@ -352,7 +352,7 @@ class _Update:
             states = (before or _NO_STATES).padded(self._known.width)
             exempt = exemptions.get(id_, NOT_EXEMPT)
             active = ActiveExemptions(exempt.checks, None) if exempt.checks else NO_EXEMPTIONS
-            # The first entity is evaluated whatever it costs, so that there is progress.
+            # The first entity is evaluated whatever the cost, to guarantee progress.
             leaves = self._most_steps is not None and self._steps >= self._most_steps
             given = evaluate_selection(
                 self._known, selection, subject, states, self._now, active, leaves_costly=leaves
@@ -390,7 +390,7 @@ class _Update:
         states: tuple[bytearray, bytearray],
         why: str,
     ) -> bool:
-        """Note what differs in an entity, and what that does to the counts; false if nothing."""
+        """Collect the changes of an entity and of the counts; false if nothing changed."""
         old, new = states
         is_owned = before is not None and before.owner == row.owner
         if is_owned and not selection.in_effect:
@@ -410,14 +410,14 @@ class _Update:
         return bool(differing)
 
     def write_counts(self) -> None:
-        """Write what the evaluation does to the counts."""
+        """Write the collected changes of counts."""
         self._deltas.write(self._transaction)
         self._levels.write(self._transaction)
 
     def _subjects(
         self, task: Task, entity_ids: Sequence[int], stored: Mapping[int, EntityStates]
     ) -> Iterator[tuple[int, tuple[CheckSelection, Subject]]]:
-        """Entities of these that exist, each with the checks to evaluate."""
+        """The entities that exist, each with the checks to evaluate."""
         everything, some = self._known.everything, task.selection
         if task.reads is not None:
             new, found = [], task.reads(self._transaction, some, entity_ids, stored)
@@ -433,13 +433,13 @@ class _Update:
             yield from ((id_, (everything, subject)) for id_, subject in found.items())
 
     def _is_new(self, selection: CheckSelection, before: EntityStates | None) -> bool:
-        """Return true if there are no states yet of what is to be evaluated."""
+        """Return true if the selection has checks in effect without states yet."""
         if before is None or not before.states:
             return True
         return NONE in selection.states(before.padded(self._known.width))[2:]
 
     def _leave(self, before: EntityStates | None) -> None:
-        """Count an entity no more under its owner and states."""
+        """Subtract an entity from the counts of its previous owner and states."""
         if before is not None:
             states = before.padded(self._known.width)
             self._deltas.leave(before.owner, states, self._known.counted)
@@ -450,7 +450,7 @@ def _make_states_row(
 ) -> EntityStates:
     due, owner = given.due, subject.owner
     if before is not None and before.due_at is not None and not task.has_dues:
-        # The others of its states are due as they were.
+        # The other states keep their due time.
         due = before.due_at if due is None else min(due, before.due_at)
     if owner is None:
         owner = before.owner if before else ""

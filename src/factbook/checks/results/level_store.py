@@ -1,7 +1,7 @@
-"""The store of levels: the level of each entity, and the counts that rollups are made of.
+"""Store of entity levels and the counts behind rollups.
 
-Entities are graded in the transaction that writes the states of their checks. An entity counts for
-its owner, system, kind and labels.
+Entities are graded in the transaction that writes their check states. Counts are by owner, system,
+kind and label.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -34,13 +34,13 @@ from factbook.events.store import append_events, make_levels_row
 from factbook.storage import Database, Row, Transaction
 
 log = structlog.get_logger("factbook.checks")
-# Labels by which an entity is counted, the first by name: each is a row to be written with a level.
+# Labels per entity that are counted, first by name: each costs a row per written level.
 MOST_COUNTED_LABELS: Final = 50
 # Entities whose counts share rows.
 LABEL_BLOCK: Final = 4_096
 _LEVEL_COLUMNS: Final = ("entity_id", "owner", "system", "kind", "levels", "labels")
 _SYSTEM = "system:"
-# Levels that a row of events tells of.
+# Level changes in one event row.
 _LEVELS_IN_A_ROW: Final = 1_000
 _NO_PLACE: Final = ("", "", "", "")
 
@@ -49,7 +49,7 @@ _Key = tuple[int, str, str, int, int]  # slot, label, value, level, block
 
 
 def list_counted_labels(document: Mapping[str, Any]) -> str:
-    """The labels by which an entity is counted, as they are stored: JSON, "" without any."""
+    """The counted labels of an entity in stored form: JSON, "" without labels."""
     labels = document.get("metadata", {}).get("labels")
     if not isinstance(labels, dict):
         return ""
@@ -66,32 +66,32 @@ def list_counted_labels(document: Mapping[str, Any]) -> str:
 
 
 class LabelDeltas:
-    """Changes of counts by label, gathered over a transaction and written at its end."""
+    """Changes of label counts, collected during a transaction and written at its end."""
 
     def __init__(self) -> None:
         self._deltas: dict[tuple[int, str, int, int], list[int]] = {}
         self._missing: dict[_Key, list[int]] = {}
 
     def add(self, slot: int, block: int, labels: str, found: GradedLevel, number: int) -> None:
-        """Count so many entities of a block with these labels and this level more."""
+        """Add `number` entities of a block with these labels and this level."""
         if labels:
             numbers = self._deltas.setdefault((slot, labels, found.level, block), [0, 0, 0])
             scored, score = (0, 0) if found.score is None else (number, number * found.score)
             _add_numbers(numbers, (number, scored, score))
 
     def subtract(self, key: _Key, counts: Sequence[int]) -> None:
-        """Count so much less: entities, those with a score, and the sum of scores."""
+        """Subtract counts: entities, entities with a score, and the score sum."""
         _add_numbers(self._missing.setdefault(key, [0, 0, 0]), [-number for number in counts])
 
     def __bool__(self) -> bool:
         return bool(self._rows())
 
     def of_slot(self, slot: int) -> dict[tuple[str, str, int, int], list[int]]:
-        """The changes of a slot: entities, those with a score, and the sum of scores."""
+        """The changes of a slot: entities, entities with a score, and the score sum."""
         return {row[1:5]: list(row[5:]) for row in self._rows() if row[0] == slot}
 
     def write(self, transaction: Transaction) -> None:
-        """Write the changes, in an order that is the same for every transaction."""
+        """Write the changes, in the same order in every transaction."""
         rows = self._rows()
         if rows:
             transaction.many(_ADD_LABEL_COUNTS, rows)
@@ -108,17 +108,17 @@ class LabelDeltas:
 
 
 def find_label_block(entity_id: int) -> int:
-    """The block in which an entity is counted."""
+    """The block that counts an entity."""
     return entity_id // LABEL_BLOCK
 
 
 async def tally_labels(database: Database, slot: int, label: str) -> dict[str, LevelTally]:
-    """The sums of a slot by the value of a label, in lower case, over entities with it."""
+    """The tallies of a slot by value of a label, in lower case."""
     return tally_levels(await database.search(_TALLIES, (slot, label.lower())))
 
 
 async def list_label_blocks(database: Database) -> list[int]:
-    """The blocks with anything to count."""
+    """The blocks that have labels to count, or counts."""
     return sorted(block for (block,) in await database.search(_BLOCKS, (LABEL_BLOCK,)))
 
 
@@ -130,7 +130,7 @@ def make_label_comparison(block: int) -> tuple[int, int, int]:
 def find_missing_label_counts(
     compared: Iterable[Row], block: int, slots: Sequence[int]
 ) -> LabelDeltas:
-    """Differences of rows of `LABEL_COMPARISON` from the right counts of these slots in effect."""
+    """Corrections for the label counts of these slots, from rows of `LABEL_COMPARISON`."""
     deltas, wanted = LabelDeltas(), frozenset(slots)
     for name, value, slot, levels, *numbers in compared:
         if slot is None:
@@ -152,7 +152,7 @@ CountedPlace = tuple[str, str, str, str]
 
 
 class LevelRow(NamedTuple):
-    """The levels of an entity by slot, and what it is counted by."""
+    """The levels of an entity by slot, and the keys that it is counted under."""
 
     entity_id: int
     owner: str
@@ -163,14 +163,14 @@ class LevelRow(NamedTuple):
 
     @property
     def place(self) -> CountedPlace:
-        """Owner, system, kind and labels by which it is counted."""
+        """Owner, system, kind and labels that the entity is counted under."""
         return self.owner, self.system, self.kind, self.labels
 
 
 class AtLevel(NamedTuple):
-    """The condition on `entities e` that they are at a level, by slot and rank.
+    """A condition that `entities e` are at a level, by slot and rank.
 
-    `is_frequent`: so many are that entities are probed one by one.
+    `is_frequent`: so many entities have the level that probing entities one by one is faster.
     """
 
     slot: int
@@ -183,7 +183,7 @@ class AtLevel(NamedTuple):
 
 
 class LevelDeltas:
-    """Changes of counts, gathered over a transaction and written at its end."""
+    """Changes of counts, collected during a transaction and written at its end."""
 
     def __init__(self) -> None:
         self._deltas: dict[tuple[int, str, str, str, int], list[int]] = {}
@@ -192,9 +192,9 @@ class LevelDeltas:
     def add(
         self, slot: int, place: CountedPlace, own: bytes, sign: int, entity_id: int | None = None
     ) -> None:
-        """Count an entity with these bytes in a slot once more, or with -1 once less.
+        """Add an entity with these bytes in a slot to the counts, or subtract it if `sign` is -1.
 
-        Without its id it is counted by everything but its labels.
+        Without `entity_id`, label counts stay unchanged.
         """
         found = read_graded_levels(own)
         if found is None:
@@ -208,7 +208,7 @@ class LevelDeltas:
             self.labels.add(slot, find_label_block(entity_id), place[3], found, sign)
 
     def subtract(self, key: tuple[int, str, str, str, int], counts: Sequence[int]) -> None:
-        """Count so much less: entities, those with a score, and the sum of scores."""
+        """Subtract counts: entities, entities with a score, and the score sum."""
         numbers = self._deltas.setdefault(key, [0, 0, 0])
         for place, number in enumerate(counts):
             numbers[place] -= number
@@ -217,11 +217,11 @@ class LevelDeltas:
         return bool(self.labels) or any(map(any, self._deltas.values()))
 
     def of_slot(self, slot: int) -> dict[tuple[str, str, str, int], list[int]]:
-        """The changes of a slot: entities, those with a score, and the sum of scores."""
+        """The changes of a slot: entities, entities with a score, and the score sum."""
         return {key[1:]: numbers for key, numbers in self._deltas.items() if key[0] == slot}
 
     def write(self, transaction: Transaction) -> None:
-        """Write the changes, in an order that is the same for every transaction."""
+        """Write the changes, in the same order in every transaction."""
         rows = [(*key, *numbers) for key, numbers in sorted(self._deltas.items()) if any(numbers)]
         if rows:
             transaction.many(_ADD_LEVEL_COUNTS, rows)
@@ -229,18 +229,18 @@ class LevelDeltas:
 
 
 def read_level_rows(transaction: Transaction, entity_ids: Sequence[int]) -> dict[int, LevelRow]:
-    """The levels of these entities, by their ids."""
+    """The levels of these entities, by entity id."""
     found = transaction.all(_READ, (list(entity_ids),))
     return {row[0]: LevelRow(*row) for row in found}
 
 
 def list_level_ids_after(transaction: Transaction, after: int, limit: int) -> list[int]:
-    """Up to `limit` entities with ids above `after`, in order."""
+    """Up to `limit` ids of entities with levels above `after`, in order."""
     return [entity_id for (entity_id,) in transaction.all(_IDS, (after, limit))]
 
 
 def find_missing_level_counts(compared: Iterable[Row], slots: Sequence[int]) -> LevelDeltas:
-    """Differences of rows of `LEVEL_COMPARISON` from the right counts of these slots in effect."""
+    """Corrections for the counts of these slots, from rows of `LEVEL_COMPARISON`."""
     deltas, wanted = LevelDeltas(), frozenset(slots)
     for owner, system, kind, slot, levels, *numbers in compared:
         place = owner, system, kind, ""
@@ -255,7 +255,7 @@ def find_missing_level_counts(compared: Iterable[Row], slots: Sequence[int]) -> 
 def write_levels(
     transaction: Transaction, changed: Iterable[LevelRow], stored: Iterable[int]
 ) -> None:
-    """Write the levels of entities; `stored` are those that have some already."""
+    """Write the levels of entities; `stored` are the entities that already have a row."""
     known, new, old = frozenset(stored), list[LevelRow](), list[LevelRow]()
     for row in changed:
         (old if row.entity_id in known else new).append(row)
@@ -279,7 +279,7 @@ async def read_entity_levels(database: Database, entity_id: int) -> bytes:
 
 
 async def read_levels_of(database: Database, entity_ids: Sequence[int]) -> dict[int, bytes]:
-    """The levels of these entities by slot, for those that have any."""
+    """The levels of these entities by slot; entities without levels are left out."""
     rows = await database.search(_READ, (list(entity_ids),))
     return {row[0]: bytes(LevelRow(*row).levels) for row in rows}
 
@@ -290,30 +290,30 @@ async def count_levels(database: Database, slot: int) -> list[LevelCount]:
 
 
 async def count_levels_by_owner(database: Database, slot: int) -> dict[str, LevelTally]:
-    """The sums of a slot by owner; "" is without one."""
+    """The tallies of a slot by owner; "" holds entities without an owner."""
     return tally_levels(await database.search(_BY_OWNER, (slot,)))
 
 
 async def count_all_levels(
     database: Database, slot: int, owners: Sequence[str] | None = None
 ) -> LevelTally:
-    """The sum of a slot over everybody, or over these owners."""
+    """The tally of a slot over all entities, or over those of these owners."""
     sql, more = (_TOTAL, []) if owners is None else (_TOTAL_OF, [list(owners)])
     return tally_levels(await database.search(sql, (slot, *more))).get("", NO_TALLY)
 
 
 async def count_levels_by_system(database: Database, slot: int) -> dict[str, LevelTally]:
-    """The sums of a slot by system; "" is without one."""
+    """The tallies of a slot by system; "" holds entities without a system."""
     return tally_levels(await database.search(_BY_SYSTEM, (slot,)))
 
 
 async def count_levels_by_kind(database: Database, slot: int) -> dict[str, LevelTally]:
-    """The sums of a slot by kind."""
+    """The tallies of a slot by kind."""
     return tally_levels(await database.search(_BY_KIND, (slot,)))
 
 
 def count_levels_by_owner_within(transaction: Transaction, slot: int) -> dict[str, LevelTally]:
-    """The sums of a slot by owner, within a transaction."""
+    """The tallies of a slot by owner, within a transaction."""
     return tally_levels(transaction.all(_BY_OWNER, (slot,)))
 
 
@@ -331,7 +331,7 @@ async def read_level_page(
 
 
 class EntityPlace(NamedTuple):
-    """Owner, system and kind of an entity, '' without one, its labels and what to match."""
+    """Owner, system and kind of an entity, '' if missing; its labels and filter matcher."""
 
     owner: str
     system: str
@@ -341,12 +341,12 @@ class EntityPlace(NamedTuple):
 
 
 def find_owner(document: Mapping[str, Any]) -> str:
-    """The first owner of an entity in the form that the catalog shows; '' without one."""
+    """The first owner of an entity in its catalog document; '' without one."""
     return next(_list_targets(document.get("relations", ()), "ownedBy"), "")
 
 
 def place_entity(ref: str, document: Mapping[str, Any], matcher: Matcher) -> EntityPlace:
-    """The place of an entity in the form that the catalog shows: its first owner and system."""
+    """The place of an entity from its catalog document: first owner and first system."""
     wholes = _list_targets(document.get("relations", ()), "partOf")
     systems = (one for one in wholes if one.startswith(_SYSTEM))
     kind, labels = ref.partition(":")[0], list_counted_labels(document)
@@ -358,16 +358,16 @@ def _list_targets(relations: Iterable[Mapping[str, str]], type_: str) -> Iterato
 
 
 class CountedCheck(NamedTuple):
-    """A version of a check as scorecards count it: from a time on, None if it is advisory."""
+    """A check as scorecards count it: `counts_from` is None for advisory checks."""
 
     slot: int
     counts_from: int | None
 
 
 class GradedEntity(NamedTuple):
-    """An entity with the states of its checks; `place` is None if its document did not change.
+    """An entity with its check states; `place` is None if its document is unchanged.
 
-    `exempt` are the scorecards that it is exempt from as a whole.
+    `exempt` are the scorecards that the entity is exempt from entirely.
     """
 
     id: int
@@ -377,7 +377,7 @@ class GradedEntity(NamedTuple):
 
 
 class LevelChange(NamedTuple):
-    """A level that became another one; None is below the first."""
+    """A change of level; None is below the first level."""
 
     entity_id: int
     scorecard: Scorecard
@@ -386,14 +386,14 @@ class LevelChange(NamedTuple):
 
 
 class SlotGrader(NamedTuple):
-    """A grader for a slot; of a pending one the progress bounds the entities."""
+    """A grader for a slot; a pending one covers entities up to the grading progress."""
 
     slot: int
     grader: Grader
     is_pending: bool
 
     def own(self, entity: GradedEntity, before: bytes) -> bytes:
-        """The bytes of an entity, with those before: where the grading fails they stay."""
+        """The new bytes of an entity; the bytes before if the grading fails."""
         card = self.grader.scorecard
         if entity.place is None:
             applies = before != OUTSIDE
@@ -413,14 +413,14 @@ class SlotGrader(NamedTuple):
 
 
 class Grading:
-    """The scorecards for which entities are graded, as all definitions are at one revision."""
+    """The scorecards that entities are graded for, at one revision of the definitions."""
 
     def __init__(
         self,
         stored: Iterable[StoredScorecard],
         checks: Mapping[str, CountedCheck],
     ) -> None:
-        """`checks` are those in effect, by id."""
+        """`checks` are the checks in effect, by id."""
         self.graders: list[SlotGrader] = []
         self._dates: set[tuple[str, int]] = set()
         for one in stored:
@@ -439,13 +439,13 @@ class Grading:
         self.has_pending = any(one.is_pending for one in self.graders)
 
     def due(self, now: int) -> list[str]:
-        """The checks that have begun to count since levels were graded."""
+        """The checks that have begun to count since the last grading."""
         return sorted(id_ for id_, date in self._dates if date <= now)
 
     def reserve(self, transaction: Transaction) -> None:
-        """Keep the grading of all entities where it is until the end of the transaction.
+        """Keep the progress of the full grading unchanged until the transaction ends.
 
-        To be called before the rows of states are locked, as the grading does.
+        Call this before locking rows of states, as the full grading does.
         """
         if self.has_pending:
             transaction.lock(definition_versions.GRADING_LOCK, shared=True)
@@ -459,10 +459,10 @@ class Grading:
         *,
         reached: int = 0,
     ) -> None:
-        """Grade entities whose states or documents changed, and tell of levels that changed.
+        """Grade entities whose states or documents changed, and append events for changed levels.
 
-        What it does to the counts is added to the deltas. In a grading of all entities, `reached`
-        is the last one of this transaction, and each has its place.
+        Changes of counts go into `deltas`. In a full grading, `reached` is the last entity of this
+        transaction, and every entity has its place.
         """
         if not entities or not self.graders:
             return
@@ -472,7 +472,7 @@ class Grading:
         for entity in entities:
             old = before.get(entity.id)
             if old is None and entity.place is None:
-                continue  # the grading of all entities has not reached it
+                continue  # the full grading hasn't reached it
             new = self._graded(entity, old, deltas, changes, (bound, max(bound, reached)))
             if new != old:
                 rows.append(new)
@@ -482,7 +482,7 @@ class Grading:
     def remove(
         self, transaction: Transaction, entity_ids: Sequence[int], deltas: LevelDeltas
     ) -> None:
-        """Forget entities that are gone."""
+        """Delete the levels of deleted entities."""
         found = read_level_rows(transaction, entity_ids) if entity_ids else {}
         if not found:
             return
@@ -503,7 +503,7 @@ class Grading:
         *,
         is_pending: bool,
     ) -> Scorecard | None:
-        """Grade for a scorecard from now on, unless this release cannot read it."""
+        """Add a grader for a scorecard, unless this release can't read its document."""
         try:
             card = parse_scorecard(document)
         except FactbookError as error:
@@ -533,7 +533,7 @@ class Grading:
         for one in self.graders:
             if one.is_pending and entity.id > bounds[1]:
                 continue
-            # Beyond the progress stands what another scorecard left in the slot.
+            # Beyond the progress, the slot may hold leftovers of another scorecard.
             is_fresh = old is None or (one.is_pending and entity.id > bounds[0])
             before = OUTSIDE if is_fresh else find_slot_level(levels, one.slot)
             after = one.own(entity, before)
@@ -550,7 +550,7 @@ class Grading:
 def _compare_grades(
     entity_id: int, card: Scorecard, before: bytes, after: bytes
 ) -> list[LevelChange]:
-    """The change of a level, unless the entity came into the scorecard or left it."""
+    """The change of level, if the entity was in the scorecard before and still is."""
     old, new = read_graded_levels(before), read_graded_levels(after)
     if old is None or new is None:
         return []
@@ -561,7 +561,7 @@ def _compare_grades(
 def _append_level_events(
     transaction: Transaction, changes: Sequence[LevelChange], now: int
 ) -> None:
-    """Tell of levels of scorecards that are in effect by now."""
+    """Append events for level changes of scorecards that are effective at `now`."""
     wanted = [one for one in changes if one.scorecard.is_effective(now)]
     if not wanted:
         return
@@ -598,7 +598,7 @@ SELECT DISTINCT entity_id / ? FROM scorecard_levels WHERE labels <> ''
 UNION SELECT block FROM scorecard_label_counts
 """
 
-# How many entities have which labels and levels, and what is counted.
+# Actual entities by label and level beside the stored counts.
 LABEL_COMPARISON: Final = """
 SELECT labels, CAST(NULL AS TEXT), CAST(NULL AS INTEGER) AS slot, levels, COUNT(*), 0, 0, 0
 FROM scorecard_levels WHERE entity_id >= ? AND entity_id < ? AND labels <> ''
@@ -612,7 +612,7 @@ _AT_LEVEL: Final = """
 e.id IN (SELECT entity_id FROM scorecard_levels WHERE substr(levels, ?, 1) = ?)
 """
 
-# The offset keeps PostgreSQL from reading all of the level.
+# OFFSET keeps PostgreSQL from reading every entity of the level.
 _AT_LEVEL_NEAR: Final = """
 EXISTS (
     SELECT 1 FROM scorecard_levels l WHERE l.entity_id = e.id AND substr(l.levels, ?, 1) = ?
@@ -629,7 +629,7 @@ _IDS: Final = """
 SELECT entity_id FROM scorecard_levels WHERE entity_id > ? ORDER BY entity_id LIMIT ?
 """
 
-# How many entities have which levels, and what is counted.
+# Actual entities by level beside the stored counts.
 LEVEL_COMPARISON: Final = """
 SELECT owner, system, kind, CAST(NULL AS INTEGER) AS slot, levels, COUNT(*), 0, 0, 0
 FROM scorecard_levels WHERE owner IN LIST(?) GROUP BY owner, system, kind, levels

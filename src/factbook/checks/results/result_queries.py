@@ -1,4 +1,4 @@
-"""Results of checks as interfaces read them: of one entity, of checks, and their age."""
+"""Queries for check results: of an entity, of checks, and their age."""
 
 from collections import defaultdict
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
@@ -26,20 +26,20 @@ from factbook.facts import freshness, store
 from factbook.storage import Database
 from factbook.storage.database import render_counter
 
-# The states of a check that is about the entity.
+# States of checks that apply to the entity.
 ABOUT_ENTITY: Final = frozenset({state.PASS, state.FAIL, state.UNKNOWN, state.INAPPLICABLE})
-# Of fewer entities every one is read to find the first of them; of more, those in their order.
+# Up to this many matches are all read and sorted; more are read in order of references.
 _FEW: Final = 2_000
-_SLOTS_READ: Final = 3  # times, of states that were moved to another slot meanwhile
-_READS: Final = 3  # of states whose slots were moved meanwhile
+_SLOTS_READ: Final = 3  # attempts, if states move to another slot meanwhile
+_READS: Final = 3  # attempts, if slots move meanwhile
 _NO_FACTS_EXPLAINED: Final[Mapping[str, Any]] = {}
-# Checks that a page looks at: with a filter that few results meet it holds few.
+# Checks read per page: with a selective filter, a page may hold few results.
 _MOST_CHECKS: Final = 20
 _PAGE_PORTION: Final = 1_000
 
 
 class ResultAge(NamedTuple):
-    """The time as of which figures are right; `stale_sources` are down or overdue."""
+    """The time that figures are from; `stale_sources` are down or overdue."""
 
     as_of: int
     stale_sources: list[str]
@@ -51,30 +51,30 @@ class ResultAge(NamedTuple):
 
 
 class ResultAges(NamedTuple):
-    """The ages of figures of any checks, all as of one read."""
+    """The ages of figures of any checks, from one read."""
 
     evaluated_at: int
     known: CheckSet
     database: Database
 
     def of(self, check_ids: Iterable[str] | None = None) -> ResultAge:
-        """The age of figures of these checks, or of every check."""
+        """The age of figures for these checks, or for all checks."""
         return self.of_sources(self.known.sources_of(check_ids))
 
     def of_sources(self, sources: Iterable[str]) -> ResultAge:
-        """The age of results that rest on these sources."""
+        """The age of results based on these sources."""
         return read_age_of_facts(self.database, sources, self.evaluated_at)
 
 
 def read_age_of_facts(database: Database, sources: Iterable[str], now: int) -> ResultAge:
-    """The age of figures of the facts of these sources; reads nothing."""
+    """The age of figures based on facts of these sources; runs no query."""
     since = freshness.freshness_of(database).not_renewed_since
     times = {source: at for source in sources if (at := since(source)) is not None}
     return ResultAge(min([now, *times.values()]), sorted(times))
 
 
 async def read_result_age(database: Database, now: int) -> ResultAges:
-    """The ages now; reads one row of an index."""
+    """The current ages; reads one row through an index."""
     known = await database.remembered.of(CheckCache).last_loaded(database)
     due_at = await state_store.find_oldest_due(database, now)
     return ResultAges(now if due_at is None else due_at, known, database)
@@ -83,11 +83,11 @@ async def read_result_age(database: Database, now: int) -> ResultAges:
 async def read_age_of_checks(
     database: Database, check_ids: Iterable[str] | None, now: int
 ) -> ResultAge:
-    """The age of figures of these checks, or of every check."""
+    """The age of figures for these checks, or for all checks."""
     return (await read_result_age(database, now)).of(check_ids)
 
 
-# The stored states that a word of an interface stands for.
+# The stored states for each state word.
 _STATES: Final[Mapping[str, Sequence[int]]] = {
     "pass": (state.PASS,),
     "fail": (state.FAIL,),
@@ -100,8 +100,8 @@ _STATES: Final[Mapping[str, Sequence[int]]] = {
 class CheckResult(NamedTuple):
     """The result of a check for an entity.
 
-    `since` is None if nobody knows; `explanation` is None if the check is not about the entity. It
-    `is_stale` if it rests on a value that could not be renewed.
+    `since` is None if unknown; `explanation` is None if the check doesn't apply to the entity.
+    `is_stale`: the result is based on a value that could not be renewed.
     """
 
     check: Check
@@ -113,7 +113,7 @@ class CheckResult(NamedTuple):
 
 
 class EntityResults(NamedTuple):
-    """The results of all checks for one entity; `owner` is '' without one."""
+    """All check results of an entity; `owner` is '' without one."""
 
     entity_id: int
     ref: str
@@ -122,9 +122,9 @@ class EntityResults(NamedTuple):
 
 
 class ResultFilter(NamedTuple):
-    """A filter of the entities of a check; an empty part matches everything.
+    """A filter of a check's entities; an empty member matches everything.
 
-    `states` are words of interfaces, `owners` references, '' for entities without an owner;
+    `states` are state words, `owners` references ('' for entities without an owner);
     `changed_since` is the earliest time of a change.
     """
 
@@ -136,7 +136,7 @@ class ResultFilter(NamedTuple):
 
 
 class CheckedRow(NamedTuple):
-    """The state of a check for one entity; `stale` if it rests on values that are old."""
+    """The state of a check for an entity; `stale` if based on outdated values."""
 
     ref: str
     entity_id: int
@@ -153,9 +153,9 @@ async def read_entity_results(
     only: Collection[str] = (),
     explained: Collection[int] = ABOUT_ENTITY,
 ) -> EntityResults | None:
-    """The results of checks for the entity with this canonical reference; None without entity.
+    """The check results of the entity with this canonical reference; None if it doesn't exist.
 
-    `only` are the ids of the wanted checks, all if it is empty. `explained` are the states whose
+    `only` limits the results to these check ids unless empty. `explained` are the states whose
     results are explained.
     """
     entity_id = await stored_entities.read_entity_id(database, ref)
@@ -230,10 +230,9 @@ async def count_check_rows(
     after: str,
     number: int,
 ) -> list[CheckedRow]:
-    """The same where it is known that `number` entities have the wanted states and owners.
+    """The rows of `list_check_rows`, given the `number` of entities with these states and owners.
 
-    Few are found by their states, and of many the first ones by their references: neither reads
-    the whole catalog in the order of the other.
+    A few entities are found by state, many by reference: neither query reads the whole catalog.
     """
     if number <= _FEW:
         return await _list_few_rows(database, check_id, wanted, limit, after)
@@ -261,7 +260,6 @@ async def _list_few_rows(
 
 
 def _make_state_condition(wanted: ResultFilter) -> tuple[str, list[Any]]:
-    """The condition for the wanted states and owners."""
     words = wanted.states or ("pass", "fail", "unknown", "exempt")
     values: list[Any] = [bytes([one]) for word in words for one in _STATES[word]]
     places = ", ".join("?" * len(values))
@@ -274,7 +272,7 @@ def _make_state_condition(wanted: ResultFilter) -> tuple[str, list[Any]]:
 async def _read_stored_states(
     database: Database, entity_id: int
 ) -> tuple[CheckSet, str, bytearray]:
-    """The checks, and the owner and states of an entity, of one moment."""
+    """The checks, and the owner and states of an entity, at the same revision."""
     cache = database.remembered.of(CheckCache)
     known = await cache.loaded(database)
     for _ in range(_SLOTS_READ):
@@ -292,7 +290,7 @@ def _select_checks(known: CheckSet, only: Collection[str]) -> list[EvaluatedChec
 
 
 class FailingCounts(NamedTuple):
-    """The numbers of checks of an entity that pass, fail and are unknown."""
+    """Numbers of an entity's checks that pass, fail and are unknown."""
 
     passing: int
     failing: int
@@ -300,7 +298,7 @@ class FailingCounts(NamedTuple):
 
 
 async def count_failing(database: Database, entity_ids: Sequence[int]) -> dict[int, FailingCounts]:
-    """The numbers for those of the entities that have states of checks."""
+    """The counts of the entities that have check states."""
     cache = database.remembered.of(CheckCache)
     found: dict[int, FailingCounts] = {}
     for _ in range(_READS):
@@ -327,7 +325,8 @@ def _count_failing_states(states: bytearray, slots: Sequence[int]) -> FailingCou
 class ExplainedRow(NamedTuple):
     """A result with the title of its entity, '' without one.
 
-    `since` is None if it never changed; `explanation` is None if the check is not about the entity.
+    `since` is None if the state never changed; `explanation` is None if the check doesn't apply to
+    the entity.
     """
 
     row: CheckedRow
@@ -339,7 +338,7 @@ class ExplainedRow(NamedTuple):
 async def explain_rows(
     database: Database, check: Check, rows: Sequence[CheckedRow], now: int
 ) -> list[ExplainedRow]:
-    """The rows explained, in their order; all are read at once."""
+    """Explain rows, in their order; facts and documents are read together."""
     ids = [row.entity_id for row in rows]
     found = stored_entities.decode_collectable(
         await database.all(*stored_entities.entities_among_sql(stored_entities.EVERY_ENTITY, ids))
@@ -363,7 +362,7 @@ async def explain_rows(
 
 
 def _list_read_sources(check: Check) -> list[str]:
-    """The data sources that the rules and the texts of a check read."""
+    """The data sources that the rules and message templates of a check read."""
     facts = [one for _, rule in check.rules() for one in language.walk_references(rule)]
     facts += [
         one
@@ -379,14 +378,14 @@ def _read_title(document: Mapping[str, Any]) -> str:
 
 
 class ResultPlace(NamedTuple):
-    """A place among results: a check, and the reference of the last entity that was read."""
+    """A position among results: a check, and the reference of the last entity read."""
 
     check_id: str = ""
     ref: str = ""
 
 
 class CheckResultPage(NamedTuple):
-    """Results with the ids of their checks, and the place after them; None at the end."""
+    """Results with their check ids, and the next position; None at the end."""
 
     rows: list[tuple[str, CheckedRow]]
     next: ResultPlace | None
@@ -395,7 +394,7 @@ class CheckResultPage(NamedTuple):
 async def read_result_page(
     database: Database, only: Sequence[str], wanted: ResultFilter, place: ResultPlace, limit: int
 ) -> CheckResultPage:
-    """Up to `limit` results from a place on; those of every check in effect if `only` is empty."""
+    """Up to `limit` results from a position on, of all checks in effect if `only` is empty."""
     ids = [id_ for id_ in await _list_check_ids(database, only) if id_ >= place.check_id]
     rows: list[tuple[str, CheckedRow]] = []
     for looked, id_ in enumerate(ids):
@@ -413,7 +412,7 @@ async def read_result_page(
 async def read_result_pages(
     database: Database, only: Sequence[str], wanted: ResultFilter
 ) -> AsyncIterator[list[tuple[str, CheckedRow]]]:
-    """All results, in portions."""
+    """All results, in batches."""
     place: ResultPlace | None = ResultPlace()
     while place is not None:
         rows, place = await read_result_page(database, only, wanted, place, _PAGE_PORTION)
@@ -423,7 +422,7 @@ async def read_result_pages(
 async def _mark_rows(
     database: Database, check_id: str, rows: Sequence[CheckedRow]
 ) -> list[CheckedRow]:
-    """The rows, stale where a value that the check reads could not be renewed."""
+    """The rows, marked stale if the check reads a value that could not be renewed."""
     known = await database.remembered.of(CheckCache).loaded(database)
     compiled = next((one.compiled for one in known.checks if one.id == check_id), None)
     reads = defaultdict[str, set[str]](set)

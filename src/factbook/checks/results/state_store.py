@@ -1,13 +1,13 @@
-"""The store of states, their changes, and their counts.
+"""Store of check states, their changes, and their counts.
 
-The states of an entity are a row, with a byte for each slot of a check.
+The states of an entity are one row, with a byte per check slot.
 
-A change is a time at which a check of an entity went from one state to another. Changes are told as
-events too. What a publication changes is told by the one event of its version, and results that
-flap, so often that they say nothing new, are silent until they are quiet again.
+A change records when a check of an entity went from one state to another. Changes are also
+announced as events, with two exceptions: a publication has a single event for its version, and
+flapping results are silent until they calm down.
 
-Counts are of entities by slot, owner and state, and change with the states themselves. Trends read
-those of each day that differ from the day before.
+Counts are of entities by slot, owner and state, and are updated with the states. Trends store the
+counts of a day if they differ from the previous ones.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,20 +27,20 @@ from factbook.storage import Database, Row, Transaction
 from factbook.storage.database import RestartError
 
 _COLUMNS = ("entity_id", "owner", "states", "due_at")
-# Of one entity, more than its pages and answers need.
+# Change times read per entity, more than pages and responses need.
 _MOST_TIMES: Final = 10_000
-_DELETED: Final = 1_000  # rows at once, so that no other write waits long
+_DELETED: Final = 1_000  # rows per transaction: other writes don't wait long
 _BEYOND: Final = 2**63 - 1
 _CHANGE_COLUMNS: Final = ("check_id", "entity_id", "at", "before", "after", "why")
 FLAP_WINDOW: Final = 7 * DAY
 LEAST_FLIPS: Final = 3
 QUIET_TIME: Final = DAY
-# Results that a row of events tells of.
+# Results in one event row.
 _CHANGES_IN_A_ROW: Final = 1_000
 
 
 class EntityStates(NamedTuple):
-    """The states of one entity by slot; `due_at` is when one of them may change without a write.
+    """The states of an entity by slot; `due_at` is when time may first change one of them.
 
     Slots beyond the end have no state. `owner` is '' without one.
     """
@@ -51,29 +51,29 @@ class EntityStates(NamedTuple):
     due_at: int | None
 
     def padded(self, width: int) -> bytearray:
-        """The states, with room for so many slots; the place 0 is none."""
+        """The states, padded to `width` slots; position 0 is unused."""
         return bytearray(b"\0" + self.states).ljust(width + 1, b"\0")
 
 
 def lock_states(transaction: Transaction, entity_ids: Iterable[int]) -> None:
-    """Keep other transactions from the states of these entities, which are locked in order.
+    """Lock the states of these entities, in order.
 
-    Entities without states get empty ones where somebody else could add them meanwhile.
+    Entities without states get empty rows if a concurrent transaction could add them.
     """
     if not transaction.is_alone:
         transaction.run(_CLAIM, (sorted(entity_ids),))
 
 
 def lock_stored_states(transaction: Transaction, entity_ids: Iterable[int]) -> bool:
-    """Lock the same without a write if all of these entities have states; false if some have none.
+    """Lock states without writing if all these entities have states; false if some have none.
 
-    Raises RestartError if they lost them meanwhile.
+    Raises RestartError if some lost their states meanwhile.
     """
     ids = sorted(entity_ids)
     if transaction.one(_COUNT_STORED, (ids,)) != (len(ids),):
         return False
     if not transaction.is_alone and transaction.one(_LOCK_STORED, (ids,)) != (len(ids),):
-        # Some are locked: to lock the others now would not be in order.
+        # Some rows are locked already: locking the others now would break the order.
         raise RestartError
     return True
 
@@ -85,7 +85,7 @@ def read_states(transaction: Transaction, entity_ids: Sequence[int]) -> dict[int
 
 
 def put_state(transaction: Transaction, slot: int, state: int, entity_ids: Sequence[int]) -> None:
-    """Put a state in a slot of entities that have states, and leave the others as they are."""
+    """Set a state in a slot of entities with states; other slots stay unchanged."""
     zeros, own = b"\0" * slot, bytes([state])
     transaction.run(_PUT, (zeros, slot - 1, own, slot + 1, list(entity_ids)))
 
@@ -93,7 +93,7 @@ def put_state(transaction: Transaction, slot: int, state: int, entity_ids: Seque
 def write_states(
     transaction: Transaction, rows: Iterable[EntityStates], stored: Iterable[int]
 ) -> None:
-    """Write the states of entities; `stored` are those that have some already."""
+    """Write the states of entities; `stored` are the entities that already have a row."""
     known, new, changed = frozenset(stored), list[EntityStates](), list[EntityStates]()
     for row in rows:
         (changed if row.entity_id in known else new).append(row)
@@ -104,12 +104,12 @@ def write_states(
 
 
 async def read_states_between(database: Database, first: int, last: int) -> dict[int, bytes]:
-    """The states of entities from one id to another."""
+    """The states of the entities in a range of ids."""
     return dict(await database.search(_PORTION, (first, last)))
 
 
 async def read_states_of(database: Database, entity_ids: Sequence[int]) -> dict[int, EntityStates]:
-    """The states of these entities, for those who read."""
+    """The states of these entities, outside of transactions."""
     rows = await database.search(_READ, (list(entity_ids),))
     return {row[0]: EntityStates(*row) for row in rows}
 
@@ -117,7 +117,7 @@ async def read_states_of(database: Database, entity_ids: Sequence[int]) -> dict[
 async def read_slot_states(
     database: Database, slot: int, first: int, last: int
 ) -> dict[int, bytes]:
-    """The state in a slot of entities from one id to another; it is empty beyond the end."""
+    """The state in a slot for the entities in a range of ids; empty beyond the end."""
     return dict(await database.search(_OF_SLOT, (slot, first, last)))
 
 
@@ -128,35 +128,35 @@ def remove_states(transaction: Transaction, entity_ids: Sequence[int]) -> None:
 
 
 def remove_empty_states(transaction: Transaction, entity_ids: Sequence[int]) -> None:
-    """Remove what `lock` left of entities that have no states."""
+    """Delete the empty rows that `lock_states` added."""
     if not transaction.is_alone:
         transaction.run(_REMOVE_EMPTY, (list(entity_ids),))
 
 
 def list_due_states(transaction: Transaction, now: int, limit: int) -> list[int]:
-    """The entities with a state that may have changed by now, those due first."""
+    """The entities with a state that may have changed by now, earliest due first."""
     return [entity_id for (entity_id,) in transaction.all(_DUE, (now, limit))]
 
 
 async def find_oldest_due(database: Database, now: int) -> int | None:
-    """The time since which a state is due that was not evaluated yet; None without one."""
+    """The earliest due time that has passed without evaluation; None without one."""
     row = await database.one(_OLDEST_DUE, (now,))
     return row[0] if row else None
 
 
 def list_state_ids_after(transaction: Transaction, after: int, limit: int) -> list[int]:
-    """Up to `limit` entities with ids above `after`, in order."""
+    """Up to `limit` ids of entities with states above `after`, in order."""
     return [entity_id for (entity_id,) in transaction.all(_IDS, (after, limit))]
 
 
 def list_state_ids_among(transaction: Transaction, wanted: range, limit: int) -> list[int]:
-    """Up to `limit` entities with states among the ids of a range, in order."""
+    """Up to `limit` ids of entities with states within a range, in order."""
     bounds = wanted.start, wanted.stop - 1, wanted.step, wanted.start % wanted.step
     return [entity_id for (entity_id,) in transaction.all(_IDS_AMONG, (*bounds, limit))]
 
 
 def clear_slots(transaction: Transaction, entity_ids: Sequence[int], slots: Iterable[int]) -> None:
-    """Clear the bytes of slots for entities, whose states are locked."""
+    """Clear the bytes of slots for entities with locked states."""
     stored = read_states(transaction, entity_ids)
     chosen = list(slots)
     cleared: list[EntityStates] = []
@@ -168,7 +168,7 @@ def clear_slots(transaction: Transaction, entity_ids: Sequence[int], slots: Iter
         if left != one.states:
             cleared.append(one._replace(states=left))
     write_states(transaction, (one for one in cleared if one.states), stored)
-    # Of entities that were removed until their states were locked, or have no states any more.
+    # For entities without states by now, or deleted before their states were locked.
     empty = [one for one in (*stored.values(), *cleared) if not one.states]
     remove_states(transaction, [one.entity_id for one in empty])
 
@@ -176,9 +176,9 @@ def clear_slots(transaction: Transaction, entity_ids: Sequence[int], slots: Iter
 def read_states_by_owner(
     transaction: Transaction, after: tuple[str, int], limit: int, slots: Sequence[int]
 ) -> list[EntityStates]:
-    """Up to `limit` entities by owner, after an owner and entity, with the states in some slots.
+    """Up to `limit` entities sorted by owner and id, after `after`, with the states in some slots.
 
-    The slots are a range from the first one on, or a few.
+    `slots` is a range from the first slot on, or a few slots.
     """
     if isinstance(slots, range):
         rows = transaction.all(
@@ -187,7 +187,7 @@ def read_states_by_owner(
     else:
         few = ", ".join(["substr(states, ?, 1)"] * len(slots))
         rows = transaction.all(_BY_OWNER.format(few), (*slots, *after, limit))
-    # Those beyond the end are empty.
+    # Slots beyond the end are empty.
     return [
         EntityStates(
             id_,
@@ -201,12 +201,12 @@ def read_states_by_owner(
     ]
 
 
-# Check, entity, state before and after, JSON of the reason.
+# Check, entity, state before, state after, reason as JSON.
 ChangeRow = tuple[str, int, int, int, str]
 
 
 class Change(NamedTuple):
-    """A change of state; `why` is JSON and says what was written, `id` grows with time."""
+    """A change of state; `why` is the cause as JSON, `id` grows with time."""
 
     id: int
     check_id: str
@@ -218,7 +218,7 @@ class Change(NamedTuple):
 
 
 class ChangeRange(NamedTuple):
-    """Changes from a time on, before a place; of some checks and one entity, any for None."""
+    """Changes from a time on, before a position; None means any check or entity."""
 
     since: int
     before: tuple[int, int] | None = None
@@ -227,7 +227,7 @@ class ChangeRange(NamedTuple):
 
 
 def append_changes(transaction: Transaction, changes: Iterable[ChangeRow], now: int) -> None:
-    """Append changes."""
+    """Append changes to the history."""
     rows = [(check, entity, now, *rest) for check, entity, *rest in changes]
     if rows:
         transaction.insert("check_changes", _CHANGE_COLUMNS, rows)
@@ -240,12 +240,12 @@ async def list_entity_changes(
     limit: int,
     before: tuple[int, int] = (_BEYOND, _BEYOND),
 ) -> list[Change]:
-    """The changes of one check for an entity before a place, newest first."""
+    """The changes of a check for an entity before a position, newest first."""
     return _read_changes(await database.all(_OF_ENTITY, (entity_id, check_id, *before, limit)))
 
 
 async def list_latest_changes(database: Database, check_id: str, limit: int) -> list[Change]:
-    """The last changes of a check for any entity, newest first."""
+    """The latest changes of a check for any entity, newest first."""
     return _read_changes(await database.all(_OF_CHECK, (check_id, limit)))
 
 
@@ -266,18 +266,18 @@ async def list_changes_between(database: Database, wanted: ChangeRange, limit: i
 async def find_last_changes_of(
     database: Database, check_id: str, entity_ids: Sequence[int]
 ) -> dict[int, int]:
-    """The time of the last change of a check for each of these entities that has one."""
+    """The time of a check's last change, for each of these entities that has one."""
     return dict(await database.all(_LAST_OF_ENTITIES, (check_id, list(entity_ids))))
 
 
 async def find_last_change(database: Database, check_id: str) -> int | None:
-    """The time of the last change of a check for any entity."""
+    """The time of a check's last change for any entity."""
     row = await database.one("SELECT MAX(at) FROM check_changes WHERE check_id = ?", (check_id,))
     return row[0] if row else None
 
 
 async def list_change_times(database: Database, entity_id: int) -> dict[str, list[int]]:
-    """The times of the last changes of each check for an entity."""
+    """The times of recent changes of each check for an entity."""
     found: dict[str, list[int]] = {}
     for check_id, at in await database.all(_TIMES, (entity_id, _MOST_TIMES)):
         found.setdefault(check_id, []).append(at)
@@ -295,7 +295,7 @@ def list_change_times_within(
 
 
 async def sweep_changes(database: Database, before: int, pace: Throttle) -> int:
-    """Delete the changes from before a time; returns their number."""
+    """Delete changes older than `before`; returns their number."""
     gone = 0
     while True:
         deleted = await database.write(lambda tx: _forget_changes(tx, before))
@@ -321,9 +321,9 @@ def _read_changes(rows: Sequence[Row]) -> list[Change]:
 
 
 def is_flapping(flips: Sequence[int], now: int) -> bool:
-    """Return true for a result that flipped three times in seven days, until it is quiet for one.
+    """Return true for a result that flipped three times in seven days, until one quiet day.
 
-    `flips` are the times at which its state became another one, in any order.
+    `flips` are the times of state changes, in any order.
     """
     if len(flips) < LEAST_FLIPS:
         return False
@@ -334,13 +334,13 @@ def is_flapping(flips: Sequence[int], now: int) -> bool:
 
 
 def find_flap_start(now: int) -> int:
-    """The earliest time of a flip that matters by now."""
+    """The earliest time of a flip that still counts."""
     return now - FLAP_WINDOW - QUIET_TIME
 
 
 def append_change_events(transaction: Transaction, changes: Sequence[ChangeRow], now: int) -> None:
-    """Tell of results that changed now, which are stored already."""
-    # Without the flag of an exemption a state may be another one and look the same.
+    """Append events for changes that are stored already."""
+    # Exempt states can differ without the flag and still be shown the same.
     shown = [one for one in changes if state.name_state(one[2]) != state.name_state(one[3])]
     if not shown:
         return
@@ -360,8 +360,8 @@ def append_change_events(transaction: Transaction, changes: Sequence[ChangeRow],
     append_events(transaction, rows, now)
 
 
-# Locks each row in turn, whether it is there or not: what comes later in the same transaction reads
-# what is committed by then.
+# Locks each row in turn, whether it exists or not: later statements of the transaction read
+# everything committed by then.
 _CLAIM = """
 INSERT INTO check_states (entity_id, owner, states)
 SELECT id, '', ''::bytea FROM unnest(?::bigint[]) AS wanted (id) ORDER BY id
@@ -385,7 +385,7 @@ _READ = """
 SELECT entity_id, owner, states, due_at FROM check_states WHERE entity_id IN LIST(?)
 """
 
-# States that end before the slot are filled up with zeros.
+# States shorter than the slot are padded with zeros.
 _PUT = """
 UPDATE check_states SET states = CAST(
     substr(CAST(states || substr(?, length(states) + 1) AS BLOB), 1, ?) || ? || substr(states, ?)
@@ -448,7 +448,7 @@ SELECT entity_id, check_id, at FROM check_changes WHERE entity_id IN LIST(?) AND
 """
 
 
-# The place of a state in the counts.
+# The index of each state in the counts.
 _PLACES_OF_STATES: Final = {state.PASS: 0, state.FAIL: 1, state.UNKNOWN: 2, state.INAPPLICABLE: 4}
 _EXEMPT_PLACE: Final = 3
 NO_PLACE: Final = -1
@@ -456,11 +456,11 @@ PLACES: Final = tuple(
     _EXEMPT_PLACE if value & state.EXEMPT else _PLACES_OF_STATES.get(value, NO_PLACE)
     for value in range(256)
 )
-_DAYS_DELETED_AT_ONCE: Final = 1_000  # rows at once, so that no other write waits long
+_DAYS_DELETED_AT_ONCE: Final = 1_000  # rows per transaction: other writes don't wait long
 
 
 class StateCounts(NamedTuple):
-    """Numbers of entities by the state of a check; those that it is not about are not counted."""
+    """Numbers of entities by state of a check, without entities it doesn't apply to."""
 
     passing: int = 0
     failing: int = 0
@@ -473,7 +473,7 @@ class StateCounts(NamedTuple):
         return StateCounts(*(one + more for one, more in zip(self, other, strict=True)))
 
 
-# Slot, owner and the numbers of StateCounts.
+# Slot, owner and the counts of StateCounts.
 CountRow = tuple[int, str, int, int, int, int, int]
 
 
@@ -481,32 +481,32 @@ _COUNT_COLUMNS: Final = ("slot", "owner", *StateCounts._fields)
 
 
 class CountDeltas:
-    """Changes of counts, gathered over a transaction and written at its end."""
+    """Changes of counts, collected during a transaction and written at its end."""
 
     def __init__(self) -> None:
         self._deltas: dict[tuple[int, str], list[int]] = {}
 
     def change(self, owner: str, slot: int, before: int, after: int) -> None:
-        """Count an entity of the owner under another state of the slot."""
+        """Move an entity of the owner from one state of the slot to another."""
         self._add(owner, slot, PLACES[before], -1)
         self._add(owner, slot, PLACES[after], 1)
 
     def leave(self, owner: str, states: bytearray, slots: Iterable[int]) -> None:
-        """Count an entity with these states no more."""
+        """Subtract an entity with these states."""
         for slot in slots:
             self._add(owner, slot, PLACES[states[slot]], -1)
 
     def come(self, owner: str, states: bytearray, slots: Iterable[int]) -> None:
-        """Count an entity with these states."""
+        """Add an entity with these states."""
         for slot in slots:
             self._add(owner, slot, PLACES[states[slot]], 1)
 
     def count(self, owner: str, slot: int, state: int, number: int) -> None:
-        """Count so many entities more under a state."""
+        """Add `number` entities in a state."""
         self._add(owner, slot, PLACES[state], number)
 
     def subtract(self, owner: str, slot: int, counts: Sequence[int]) -> None:
-        """Count so many entities less, as `StateCounts` has them."""
+        """Subtract counts, in the order of `StateCounts`."""
         for place, number in enumerate(counts):
             self._add(owner, slot, place, -number)
 
@@ -514,7 +514,7 @@ class CountDeltas:
         return any(map(any, self._deltas.values()))
 
     def write(self, transaction: Transaction) -> None:
-        """Write the changes, in an order that is the same for every transaction."""
+        """Write the changes, in the same order in every transaction."""
         rows = [
             (slot, owner, *numbers)
             for (slot, owner), numbers in sorted(self._deltas.items())
@@ -533,25 +533,25 @@ class CountDeltas:
 
 
 def add_counts(transaction: Transaction, rows: Iterable[CountRow]) -> None:
-    """Add the counts of slots that have none yet for these owners."""
+    """Insert counts of slots that have none for these owners yet."""
     transaction.insert("check_counts", _COUNT_COLUMNS, rows)
 
 
 async def count_by_owner(database: Database, check_id: str) -> dict[str, StateCounts]:
-    """The counts of a check by the owner of the entities, '' for those without one."""
+    """The counts of a check by owner, '' for entities without an owner."""
     return dict(map(_make_counts, await database.all(_COUNTS_BY_OWNER, (check_id,))))
 
 
 async def count_totals(
     database: Database, check_ids: Sequence[str] | None = None
 ) -> dict[str, StateCounts]:
-    """The counts of every check in effect, or of those among these, by its id."""
+    """The counts of each check in effect, or of those in `check_ids`, by id."""
     sql, values = (_TOTALS, []) if check_ids is None else (_TOTALS_OF, [list(check_ids)])
     return dict(map(_make_counts, await database.search(sql, values)))
 
 
 async def count_of_owners(database: Database, owners: Sequence[str]) -> dict[str, StateCounts]:
-    """The counts of every check over the entities of these owners, by its id."""
+    """The counts of each check over the entities of these owners, by check id."""
     return dict(map(_make_counts, await database.all(_OF_OWNERS, (list(owners),))))
 
 
@@ -561,7 +561,7 @@ def count_within(transaction: Transaction, slot: int) -> Mapping[str, StateCount
 
 
 def find_missing_counts(compared: Iterable[Row], slots: Sequence[int]) -> CountDeltas:
-    """Differences of rows of `COUNT_COMPARISON` from the right counts of these slots in effect."""
+    """Corrections for the counts of these slots in effect, from rows of `COUNT_COMPARISON`."""
     deltas, wanted = CountDeltas(), frozenset(slots)
     for owner, slot, states, *numbers in compared:
         if slot is None:
@@ -581,14 +581,14 @@ _NO_COUNTS: Final = StateCounts()
 
 
 class DayCounts(NamedTuple):
-    """Counts at the end of a day, which is counted from 1970-01-01."""
+    """Counts at the end of a day; days are numbered from 1970-01-01."""
 
     day: int
     counts: StateCounts
 
 
 async def record_days(database: Database, now: int, pace: Throttle) -> int:
-    """Keep the counts of today for the owners whose last ones differ; returns how many."""
+    """Store today's counts of owners whose latest stored counts differ; returns their number."""
     kept = 0
     for one in await check_store.everything(database):
         if one.slot is not None:
@@ -600,7 +600,7 @@ async def record_days(database: Database, now: int, pace: Throttle) -> int:
 async def read_day_totals(
     database: Database, check_id: str, first: int, last: int
 ) -> list[DayCounts]:
-    """The counts of all owners together for every day from `first` to `last`, in order."""
+    """The counts over all owners for each day from `first` to `last`, in order."""
     current: dict[str, StateCounts] = {}
     changes: dict[int, dict[str, StateCounts]] = {}
     for owner, day, *numbers in await database.search(_DAY_TOTALS, (check_id, last)):
@@ -620,7 +620,7 @@ async def read_day_totals(
 
 
 async def sweep_days(database: Database, before: int, pace: Throttle) -> int:
-    """Delete what is older than a time, but for the last counts from before it."""
+    """Delete counts older than `before`, except each owner's last ones."""
     gone, deleted = 0, _DAYS_DELETED_AT_ONCE
     while deleted == _DAYS_DELETED_AT_ONCE:
         deleted = await database.write(
@@ -634,7 +634,7 @@ async def sweep_days(database: Database, before: int, pace: Throttle) -> int:
 
 
 def _record_day(transaction: Transaction, check_id: str, day: int) -> int:
-    # Its slot may be another one by now.
+    # The check may have another slot by now.
     publications.share_definitions(transaction)
     row = transaction.one("SELECT slot FROM checks WHERE id = ?", (check_id,))
     if row is None or row[0] is None:
@@ -684,7 +684,7 @@ _TOTALS_OF = _TOTALS.replace("GROUP BY", "AND c.id IN LIST(?) GROUP BY")
 
 _OF_OWNERS = _TOTALS.replace("n.slot = c.slot", "n.slot = c.slot AND n.owner IN LIST(?)")
 
-# How many entities have which states, and what is counted.
+# Actual entities by state beside the stored counts.
 COUNT_COMPARISON: Final = """
 SELECT owner, CAST(NULL AS INTEGER) AS slot, states, COUNT(*), 0, 0, 0, 0 FROM check_states
 WHERE owner IN LIST(?) GROUP BY owner, states
@@ -714,7 +714,7 @@ SELECT owner, day, passing, failing, undecided, exempt, inapplicable FROM check_
 WHERE check_id = ? AND day <= ? ORDER BY day
 """
 
-# A day is as the last one that is kept: that one has to stay.
+# A missing day equals the last stored one, which therefore has to stay.
 _FORGET_DAYS = """
 DELETE FROM check_days WHERE (check_id, owner, day) IN (
     SELECT d.check_id, d.owner, d.day FROM check_days d WHERE d.day < (

@@ -1,1 +1,1 @@
-"""The language of rules: conditions over facts, their operators, and the entity that they ask."""
+"""The rule language: conditions over facts, operators, and the evaluated entity."""

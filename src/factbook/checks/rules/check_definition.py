@@ -1,8 +1,8 @@
-"""Definitions of checks: parsing of the document that defines one, with its tests and templates.
+"""Definitions of checks: parsing of check documents, with tests and templates.
 
-Templates of messages and links have values of an entity: `{{ metadata.name }}`,
+Templates of messages and links insert values of an entity: `{{ metadata.name }}`,
 `{{ facts.github['issues.open'] }}`. A check can read the states of other checks, but not its own
-by way of them.
+state through them.
 """
 
 import re
@@ -37,14 +37,14 @@ _STEP: Final = re.compile(
     r"""\.?(?:(?P<name>[A-Za-z_][\w-]*)|\[(?:'(?P<single>[^']*)'|"(?P<double>[^"]*)")\])""",
     re.ASCII,
 )
-# Browsers take a backslash for a slash; characters that are not seen, or turn the direction of
-# text, show another address than they lead to.
+# Browsers treat a backslash as a slash; invisible characters, and those that change text direction,
+# disguise the real address.
 _MISLEADING: Final = re.compile(
     r"[\x00-\x20\x7f-\xa0\\\xad\u034f\u061c\u180e\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff"
     r"\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
 _DEEPEST_TEST_ENTITY: Final = 20
-# A test has no exemptions.
+# Tests have no exemptions.
 _EXPECTED_WORDS: Final = tuple(
     word for word in state.WORDS if word != state.name_state(state.EXEMPT)
 )
@@ -59,16 +59,16 @@ TemplateKeys = tuple[str, ...]
 
 
 class MessageTemplate(Struct, frozen=True):
-    """Text with places; `parts` has texts, and the keys of what stands at a place."""
+    """Text with placeholders; `parts` are texts and the keys of placeholders."""
 
     parts: tuple[str | TemplateKeys, ...]
 
     def facts(self) -> list[FactReference]:
-        """The facts that the template shows."""
+        """The facts that the template reads."""
         return [FactReference(keys[1], keys[2]) for keys in self._places() if keys[0] == "facts"]
 
     def sources(self) -> set[str]:
-        """The sources of what the template shows, of which one may be the entity itself."""
+        """The sources that the template reads, which may include `entity`."""
         return {keys[1] if keys[0] == "facts" else ENTITY for keys in self._places()}
 
     def text(self, entity: CheckedEntity) -> str:
@@ -78,9 +78,9 @@ class MessageTemplate(Struct, frozen=True):
         )
 
     def link(self, entity: CheckedEntity) -> str | None:
-        """The address for an entity; None if it lacks a value, or is none for a browser."""
+        """The address for an entity; None if a value is missing or browsers can't open it."""
         first = self.parts[0]
-        # In an address with a host, a value with @ would name another one.
+        # After a host, a value with @ would change the host.
         is_mail = isinstance(first, str) and first.lower().startswith("mailto:")
         safe = "@" if is_mail else "/"
 
@@ -105,7 +105,7 @@ class MessageTemplate(Struct, frozen=True):
 
 
 def parse_template(text: str) -> MessageTemplate:
-    """The template in a text; raises InputError with the mistake."""
+    """Parse a template; raises InputError."""
     if len(text) > LONGEST_TEMPLATE:
         raise InputError(f"is longer than {LONGEST_TEMPLATE} characters")
     pieces = _PLACE.split(text)
@@ -118,7 +118,7 @@ def parse_template(text: str) -> MessageTemplate:
 
 
 def parse_link_template(text: str) -> MessageTemplate:
-    """The template of an address; raises InputError with the mistake."""
+    """Parse a template of an address; raises InputError."""
     template = parse_template(text)
     start = template.parts[0] if template.parts else ""
     if isinstance(start, str) and not start.lower().startswith(_SCHEMES):
@@ -160,7 +160,7 @@ def _read_keys(keys: TemplateKeys, entity: CheckedEntity) -> Any:
 
 
 def _write_template_value(value: Any) -> str:
-    """A value as people read it; what is no scalar nor list of them has no text."""
+    """A value as text; empty unless it is a scalar or a list of scalars."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str | int | float):
@@ -173,9 +173,9 @@ def _write_template_value(value: Any) -> str:
 
 
 class CheckTest(Struct, frozen=True):
-    """Facts and reasons by source, states of other checks, an entity and a time, all made up.
+    """Invented facts and reasons by source, states of other checks, an entity and a time.
 
-    `expect` is the state as a word. Facts were collected at the time of the test, `at`; None is the
+    `expect` is the state as a word. Facts are collected `at` the time of the test; None means the
     time at which the test runs.
     """
 
@@ -189,7 +189,7 @@ class CheckTest(Struct, frozen=True):
 
 
 def read_check_test(value: object, path: str, report: Report) -> CheckTest:
-    """Parse a test; reports every mistake with its path."""
+    """Parse a test, and report every mistake with its path."""
     if not isinstance(value, dict):
         report(path, "has to be an object")
         return CheckTest("")
@@ -223,7 +223,7 @@ def _read_by_source(value: object, path: str, report: Report) -> Mapping[str, Ma
 
 
 def _read_test_entity(value: object, path: str, report: Report) -> Mapping[str, Any] | None:
-    """The document of an entity, with the parts that the catalog reads in their places."""
+    """The entity document of a test, with the types that the catalog expects."""
     if value is None:
         return None
     if not isinstance(value, dict) or deeper_than(value, _DEEPEST_TEST_ENTITY):
@@ -263,7 +263,7 @@ def _read_test_moment(value: object, path: str, report: Report) -> int | None:
 
 
 class Messages(Struct, frozen=True):
-    """Messages that are shown with a result; each is a template."""
+    """Messages shown with a result; each is a template."""
 
     passing: str | None = None
     failing: str | None = None
@@ -271,7 +271,7 @@ class Messages(Struct, frozen=True):
 
 
 class Fix(Struct, frozen=True):
-    """The way to make the check pass; both are templates."""
+    """Instructions for making the check pass; both members are templates."""
 
     link: str | None = None
     instructions: str | None = None
@@ -280,9 +280,9 @@ class Fix(Struct, frozen=True):
 class Check(Struct, frozen=True, kw_only=True):
     """A rule over the facts of entities.
 
-    `applies_to` selects the entities by what the catalog says, `applicable_when` by their facts.
-    `on_unknown` is the state of an unknown result. Results before `effective_from`, the start of a
-    day in milliseconds, do not count.
+    `applies_to` selects entities by catalog data, `applicable_when` by facts. `on_unknown` replaces
+    an unknown result. Results before `effective_from`, the start of a day in milliseconds, don't
+    count.
     """
 
     id: str
@@ -301,13 +301,13 @@ class Check(Struct, frozen=True, kw_only=True):
     tests: tuple[CheckTest, ...] = ()
 
     def rules(self) -> Iterator[tuple[str, Rule]]:
-        """The rule, and the condition under which it is applied, with the path of each."""
+        """The rule and the condition for applying it, each with its path."""
         yield "rule", self.rule
         if self.applicable_when is not None:
             yield "applicableWhen", self.applicable_when
 
     def templates(self) -> Iterator[tuple[str, str]]:
-        """The texts with values of an entity, with the path where each stands."""
+        """The message and link templates, each with its path."""
         texts = {
             "messages.pass": self.messages.passing,
             "messages.fail": self.messages.failing,
@@ -320,31 +320,31 @@ class Check(Struct, frozen=True, kw_only=True):
                 yield path, text
 
     def is_effective(self, now: int) -> bool:
-        """Return true if its results count by now."""
+        """Return true if results count at `now`."""
         return self.effective_from is None or self.effective_from <= now
 
 
 def parse_check(document: object) -> Check:
-    """Parse a document; raises InvalidItemsError with every mistake and its path."""
+    """Parse a check; raises InvalidItemsError with every mistake and its path."""
     return Check(**document_readers.read_document(document, CHECK_MEMBERS, "check"))
 
 
 def parse_stored_check(document: object) -> Check:
-    """The same for a stored document, whose patterns an older release may have taken.
+    """Parse a stored document, whose patterns an older release may have accepted.
 
-    A comparison with a pattern that this release refuses is unknown.
+    Comparisons with patterns that this release refuses are unknown.
     """
     return Check(**document_readers.read_document(document, _STORED_CHECK_MEMBERS, "check"))
 
 
 def find_refused_check_patterns(check: Check) -> Iterator[tuple[str, str]]:
-    """(path, reason) of each pattern of a stored check that this release doesn't take."""
+    """(path, reason) of each pattern of a stored check that this release refuses."""
     for path, rule in check.rules():
         yield from language.find_refused_patterns(rule, path)
 
 
 def _read_rule(value: object, path: str, report: Report) -> Rule | None:
-    """Read a condition whose patterns can be evaluated."""
+    """Read a condition, and report patterns that can't be evaluated."""
     rule = language.read_condition(value, path, report)
     for where, reason in language.find_refused_patterns(rule, path) if rule else ():
         report(where, reason)
@@ -453,7 +453,7 @@ Document = Mapping[str, Any]
 
 
 def list_referenced_checks(document: Document) -> dict[str, str]:
-    """The ids of the checks that a document reads, each with the path of its first mention."""
+    """The ids of the checks that a document reads, each with its first path."""
     found: dict[str, str] = {}
     for name in ("applicableWhen", "rule"):
         for path, check_id in _find_mentions(document.get(name), name):
@@ -462,15 +462,15 @@ def list_referenced_checks(document: Document) -> dict[str, str]:
 
 
 def list_checks_read(check: Check) -> frozenset[str]:
-    """The ids of the checks whose states a check reads."""
+    """The ids of the checks that a check reads."""
     facts = (fact for _, rule in check.rules() for fact in language.walk_references(rule))
     return frozenset(fact.fact for fact in facts if fact.source == CHECKS)
 
 
 def order_by_reads(reads: Mapping[str, Set[str]]) -> list[str]:
-    """The ids of checks, each after those that it reads.
+    """The ids of checks, each after the checks that it reads.
 
-    Those of a cycle, which their publication refuses, come in any order.
+    Checks of a cycle, which publication refuses, are in no particular order.
     """
     sorter = TopologicalSorter({id_: read & reads.keys() for id_, read in reads.items()})
     try:
@@ -480,7 +480,7 @@ def order_by_reads(reads: Mapping[str, Set[str]]) -> list[str]:
 
 
 def find_way_back(own: str, first: str, reads: Callable[[str], Iterable[str]]) -> list[str]:
-    """The shortest way from a check back to itself by way of `first`; empty if there is none."""
+    """The shortest path from a check through `first` back to itself; empty if there is none."""
     ways, seen = [[own, first]], set[str]()
     for way in ways:
         if way[-1] == own:
@@ -497,10 +497,10 @@ def check_references(
     known: set[str],
     drafts: Collection[str] = (),
 ) -> None:
-    """Raise InvalidItemsError if a document reads checks that do not exist, or itself in the end.
+    """Raise InvalidItemsError if a document reads missing checks, or itself indirectly.
 
-    `others` has at least the documents that read checks, by id; `known` are all ids, and `drafts`
-    those that have a draft beside their document.
+    `others` includes all documents that read checks, by id; `known` are all ids, and `drafts` the
+    ids with a separate draft.
     """
     own = document["id"]
     problems = Problems()
@@ -520,7 +520,7 @@ def check_references(
 
 
 def list_readers(transaction: Transaction, check_id: str, *, drafts: bool = False) -> list[str]:
-    """The ids of the checks that read this one, directly or not; with `drafts` in drafts, too."""
+    """The ids of checks that read this one, directly or not; `drafts` includes drafts."""
     reads: dict[str, set[str]] = {}
     for id_, *texts in transaction.all(_READING):
         documents = [msgspec.json.decode(text) for text in texts[: 3 if drafts else 2] if text]
@@ -544,7 +544,7 @@ def _find_mentions(condition: Any, path: str) -> Iterator[tuple[str, str]]:
                 yield from _find_mentions(condition[name], f"{path}.{name}")
 
 
-# The documents that can name another check hold the word.
+# Only documents with the word can name another check.
 _READING = """
 SELECT id, published, pending, draft FROM checks
 WHERE published LIKE '%"checks"%' OR pending LIKE '%"checks"%' OR draft LIKE '%"checks"%'

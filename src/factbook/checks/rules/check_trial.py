@@ -1,9 +1,9 @@
-"""Trials of a check without entities: its own tests, and conditions that hold always or never.
+"""Trials of a check without entities: its tests, and conditions that hold always or never.
 
-Results would show no such mistake. Each fact of a rule is tried with samples: a value on either
-side of everything that the rule compares it with. A comparison asks about one facet of a fact: its
-value, its size, its time, its age, or something that is tried as true and as false. What cannot be
-tried so, such as a pattern, counts as able to hold and not to hold.
+Results don't reveal such mistakes. Each fact of a rule is tried with samples: values on either side
+of everything that the rule compares the fact with. A comparison asks about one facet of a fact:
+its value, size, time, age, or something that can only be true or false. Comparisons without
+samples, such as patterns, count as able to hold and to fail.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -32,10 +32,10 @@ from factbook.facts.datasource import Report
 from factbook.facts.freshness import Latest
 from factbook.facts.schema import FactType
 
-# Not a value that anyone compares with.
+# A value that no rule compares with.
 _OTHER_TEXT: Final = "\0"
 _OTHER_REASON: Final = "\0"
-# Combinations of values that are tried for one part of a rule.
+# Combinations of values tried per part of a rule.
 _MOST_COMBINATIONS: Final = 300
 _ALWAYS_HOLDS: Final = "holds for every value; to ask if there is one, use the operator isKnown"
 _NEVER_HOLDS: Final = "holds for no value"
@@ -65,7 +65,7 @@ _SIZES: Final[dict[str, Callable[[int, int], bool]]] = {
 }
 
 
-# A comparison, and the one that holds wherever it does not.
+# Comparisons and their opposites.
 _OPPOSITES: Final = {
     "notEqual": "equal",
     "notIn": "in",
@@ -77,7 +77,7 @@ _OPPOSITES: Final = {
 
 
 class SampleFacet(NamedTuple):
-    """Aspect of a fact in a comparison; those that differ in `wanted` are tried on their own."""
+    """The aspect of a fact in a comparison; facets with different `wanted` are independent."""
 
     fact: FactReference
     name: str
@@ -87,7 +87,7 @@ class SampleFacet(NamedTuple):
 def sample_rule(
     rule: Rule, types: Callable[[FactReference], FactType | None]
 ) -> dict[SampleFacet, list[Any]]:
-    """The samples to try of every facet that the rule asks about."""
+    """The samples of every facet that the rule asks about."""
     found: dict[SampleFacet, list[FactCondition]] = {}
     for _, leaf in walk_leaves(rule):
         asked = (
@@ -98,19 +98,19 @@ def sample_rule(
 
 
 def knowledge_facet(fact: FactReference) -> SampleFacet:
-    """The facet whose samples are reasons for being unknown, and None for a known fact."""
+    """The facet with reasons for being unknown as samples; None stands for a known fact."""
     return SampleFacet(fact, "knowledge")
 
 
 def holds_for_reason(leaf: FactCondition, reason: str | None) -> bool:
-    """The answer of a comparison about knowledge."""
+    """The result of a comparison about knowledge, given the reason."""
     if leaf.operator == "reasonIs":
         return bool(reason == leaf.value)
     return (reason is None) is (leaf.operator == "isKnown")
 
 
 def find_facet(leaf: FactCondition) -> SampleFacet:
-    """The facet that a comparison of a known value asks about."""
+    """The facet that a comparison of a known value is about."""
     if isinstance(leaf.value, FactReference):
         return _opaque_facet(leaf)
     if leaf.operator in _VALUES:
@@ -129,13 +129,13 @@ def find_facet(leaf: FactCondition) -> SampleFacet:
 
 
 def sample_values(leaves: Iterable[FactCondition]) -> list[Any]:
-    """Values of a fact to try comparisons of its value with; texts can be shown to people."""
+    """Sample values for comparisons of a fact's value, with readable texts."""
     found = _surround_values([one for leaf in leaves for one in _as_list(leaf.value)], None)
     return ["other" if one == _OTHER_TEXT else one for one in found]
 
 
 def holds_for_sample(leaf: FactCondition, sample: Any) -> bool:
-    """The answer of a comparison for a sample of its facet; raises TypeError if it has none."""
+    """The result of a comparison for a sample of its facet; raises TypeError if undefined."""
     match find_facet(leaf).name:
         case "value":
             return leaf.test is not None and leaf.test(leaf.value)(sample)
@@ -186,7 +186,7 @@ def _list_samples(
 
 
 def _bound_of_comparison(leaf: FactCondition) -> int:
-    """The age that a comparison of times has as its bound, or the moment."""
+    """The age or time that a comparison has as its bound."""
     if not isinstance(leaf.value, dict):
         return language.parse_moment(leaf.value)
     length = language.convert_duration(leaf.value)
@@ -205,7 +205,7 @@ def _surround_values(wanted: list[Any], type_: FactType | None) -> list[Any]:
 
 
 def _surround_numbers(bounds: Iterable[float], *, is_whole: bool) -> list[float]:
-    """The bounds, and a number below, between and above them."""
+    """The bounds, and numbers below, between and above them."""
     ordered = sorted(set(bounds))
     if is_whole:
         near = {int(one // 1) + shift for one in ordered for shift in (-1, 0, 1)}
@@ -221,17 +221,17 @@ def _as_list(value: Any) -> list[Any]:
 Types = Callable[[FactReference], FactType | None]
 
 
-# What is supposed: a value by facet, and the reason for which a fact is unknown, if it is.
+# The assumed sample of each facet, including the reason if a fact is unknown.
 _Supposed = Mapping[SampleFacet, Any]
 
 
 def report_constant(rule: Rule, path: str, types: Types, report: Report) -> None:
-    """Report each part of a rule that always holds, or never does, innermost first."""
+    """Report each part of a rule that holds always or never, innermost first."""
     _report_parts(rule, path, types, report)
 
 
 def _report_parts(rule: Rule, path: str, types: Types, report: Report) -> bool:
-    """Return true if a part was reported; what is around it is not looked at then."""
+    """Return true if a part was reported; the parts around it are skipped then."""
     parts = list(_walk_parts(rule, path))
     reported = [_report_parts(part, where, types, report) for where, part in parts]
     if True in reported:
@@ -246,7 +246,7 @@ def _report_parts(rule: Rule, path: str, types: Types, report: Report) -> bool:
 def _report_pairs(
     rule: Rule, parts: Sequence[tuple[str, Rule]], types: Types, report: Report
 ) -> bool:
-    """The same for the comparisons of each one fact, where there are too many facts to try all."""
+    """Report constant comparisons of the same fact, when there are too many facts to try all."""
     if not isinstance(rule, Every | Some):
         return False
     by_fact: dict[FactReference, list[tuple[str, FactCondition]]] = {}
@@ -275,7 +275,7 @@ def _walk_parts(rule: Rule, path: str) -> Iterator[tuple[str, Rule]]:
 
 
 def _find_constant(rule: Rule, types: Types) -> int | None:
-    """The only state among pass and fail that the rule can have; None if it can have both."""
+    """The only possible state of the rule, pass or fail; None if both are possible."""
     tried = sample_rule(rule, types)
     if prod(map(len, tried.values())) > _MOST_COMBINATIONS:
         return None
@@ -314,9 +314,9 @@ def _evaluate_supposed_leaf(leaf: FactCondition, supposed: _Supposed) -> int:
 
 
 class CheckTrial(NamedTuple):
-    """Result of one test: the state that came of it, and what each comparison saw.
+    """Result of a test: the resulting state and the evidence of each comparison.
 
-    `explanation` is None if the check is not about the entity of the test.
+    `explanation` is None if the check doesn't apply to the test's entity.
     """
 
     test: CheckTest
@@ -330,21 +330,21 @@ class CheckTrial(NamedTuple):
 
 
 def try_check(check: Check, now: int) -> list[CheckTrial]:
-    """The results of the tests of a check; `now` is the time of those that name none."""
+    """Run a check's tests. Tests without a time run at `now`."""
     return [
         _explain_test(check, test, test.at if test.at is not None else now) for test in check.tests
     ]
 
 
 def evaluate_test(check: Check, test: CheckTest, now: int) -> str:
-    """The state that a test gives, as a word."""
+    """The resulting state of a test, as a word."""
     return state.name_state(
         CompiledCheck(check, 0).evaluate(_make_test_entity(test, now), now).state
     )
 
 
 def list_test_gaps(check: Check) -> Iterator[tuple[str, str]]:
-    """Gaps in the tests of a check, names they use in vain, and parts that no value changes."""
+    """Missing tests, facts in tests that the check doesn't read, and constant conditions."""
     expected = {test.expect for test in check.tests}
     leaves = [leaf for _, rule in check.rules() for _, leaf in language.walk_leaves(rule)]
     can_be_unknown = any(leaf.operator not in KNOWLEDGE_OPERATORS for leaf in leaves)
@@ -360,7 +360,7 @@ def list_test_gaps(check: Check) -> Iterator[tuple[str, str]]:
 
 
 def _list_unread(check: Check) -> Iterator[tuple[str, str]]:
-    """The facts of tests that the check does not read: names with a mistake, mostly."""
+    """The facts of tests that the check doesn't read, usually misspelled."""
     read = {(fact.source, fact.fact) for fact in _list_facts_read(check)}
     for position, test in enumerate(check.tests):
         for source, facts in test.facts.items():

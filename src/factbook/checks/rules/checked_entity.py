@@ -1,4 +1,4 @@
-"""One entity as an evaluation sees it: its document, its latest facts, the states of its checks."""
+"""An entity as evaluations see it: its document, latest facts and check states."""
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
@@ -13,11 +13,11 @@ from factbook.facts.schema import NEVER_COLLECTED, NOT_APPLICABLE
 
 _NAMESPACE: Final = "metadata.namespace"
 _NO_FACTS: Final[Mapping[str, Latest]] = {}
-# The reason of a leaf on a check whose own state is unknown.
+# The reason for a comparison with a check whose state is unknown.
 CHECK_UNKNOWN: Final = "check-unknown"
-# Steps of about 20 nanoseconds, each at worst, that one check may take for one entity.
+# Steps per check and entity; a step takes about 20 nanoseconds at worst.
 CHECK_STEPS: Final = 5_000_000
-# A state that says nothing about the entity.
+# States that say nothing about the entity.
 _SILENT: Final = frozenset({state.NONE, state.UNKNOWN})
 
 
@@ -32,7 +32,7 @@ class TooCostlyError(ValueError):
 
 
 class CheckedEntity:
-    """One entity with what checks read of it; the document may be a function that decodes it."""
+    """An entity and the data that checks read; the document may be a function that decodes it."""
 
     __slots__ = (
         *("_at", "_document", "_read_document", "_steps", "_steps_before", "facts", "most_steps"),
@@ -46,46 +46,46 @@ class CheckedEntity:
         facts: Mapping[str, Latest],
         states: Mapping[str, int] | None = None,
     ) -> None:
-        """`facts` are the latest of each source, `states` those of other checks by their id."""
+        """`facts` are the latest of each source, `states` other checks' states by check id."""
         self.ref = ref
         self.facts = facts
         self.states: Mapping[str, int] = {} if states is None else states
-        # What a comparison reads, without the rest of what is stored.
+        # Only the values, which comparisons read.
         self.values: Mapping[str, Mapping[str, Any]] = {
             source: latest.facts for source, latest in facts.items()
         }
         self._document = None if callable(document) else document
         self._read_document = document if callable(document) else None
-        # Several checks read the same paths.
+        # Values by path: several checks read the same paths.
         self._at: dict[str, Any] = {}
-        # Steps that each check may take for patterns and paths.
+        # Steps per check for patterns and paths.
         self.most_steps = CHECK_STEPS
         self._steps = self._steps_before = 0
 
     @property
     def steps(self) -> int:
-        """The steps that all checks have taken so far."""
+        """The steps of all checks so far."""
         return self._steps_before + self._steps
 
     @property
     def steps_left(self) -> int:
-        """The steps that the check being evaluated may still take."""
+        """The steps left for the check under evaluation."""
         return self.most_steps - self._steps
 
     def begin_check(self) -> None:
-        """Count the steps of a check from here on."""
+        """Start counting the steps of the next check."""
         self._steps_before += self._steps
         self._steps = 0
 
     def spend(self, steps: int) -> None:
-        """Count steps before they are taken; raises TooCostlyError beyond those of a check."""
+        """Count steps in advance; raises TooCostlyError beyond the limit of a check."""
         if self._steps + steps > self.most_steps:
             raise TooCostlyError
         self._steps += steps
 
     @classmethod
     def of_values(cls, values: Mapping[str, Mapping[str, Any]]) -> Self:
-        """An entity of which a check reads values of facts, by source, and nothing else."""
+        """An entity for checks that read only fact values, by source."""
         entity = cls("", _NO_DOCUMENT, _NO_FACTS)
         entity.values = values
         return entity
@@ -106,7 +106,7 @@ class CheckedEntity:
         return self.values.get(fact.source, {}).get(fact.fact)
 
     def at(self, path: str) -> Any | None:
-        """The value of the document at a dotted path; None if there is none."""
+        """The document value at a dotted path; None if there is none."""
         if path in self._at:
             return self._at[path]
         found = self._at[path] = read_document_path(self.document, path)
@@ -118,7 +118,7 @@ class CheckedEntity:
         return None if found in _SILENT else state.name_state(found)
 
     def reason(self, fact: FactReference) -> str:
-        """The reason for a value that is unknown, which may be followed by details."""
+        """The reason why a value is unknown, which may have details after it."""
         if fact.source == ENTITY:
             return f"{NOT_APPLICABLE}: the entity has no {fact.fact}"
         if fact.source == CHECKS:
@@ -129,27 +129,27 @@ class CheckedEntity:
         return found or NEVER_COLLECTED
 
     def time(self, fact: FactReference) -> int | None:
-        """The time at which the value was collected; None where there is no such time."""
+        """The collection time of a value; None if there is none."""
         latest = self.facts.get(fact.source)
         if latest is None or fact.fact not in latest.facts:
             return None
         return latest.kept.get(fact.fact, latest.written_at)
 
     def is_kept(self, fact: FactReference) -> bool:
-        """Return true if the value is an older one, which the last collections could not renew."""
+        """Return true if the value is an old one that recent collections could not renew."""
         latest = self.facts.get(fact.source)
         return latest is not None and fact.fact in latest.facts and fact.fact in latest.kept
 
 
 def read_document_path(document: Document, path: str) -> Any | None:
-    """The value of an entity at a dotted path, in any case, as the catalog's filters read paths.
+    """The entity's value at a dotted path, in any case, with the rules of catalog filters.
 
-    Keys may hold dots. A path through a list gives a list, as does `relations.TYPE`, whose values
-    are the targets. None if there is no value.
+    Keys may have dots. A path through a list gives a list, as does `relations.TYPE`, which gives
+    targets. None if there is no value.
     """
     if read := kinds.ESSENTIAL_READERS.get(path):
         return read(document)
-    # Most paths are written as the document has them.
+    # Most paths have the same case as the document.
     found = _read_exact_path(document, _split_path(path))
     if found is None:
         found = _read_caseless_path(document, path.lower())
@@ -158,7 +158,7 @@ def read_document_path(document: Document, path: str) -> Any | None:
 
 @lru_cache(maxsize=4096)
 def _split_path(path: str) -> tuple[str, ...]:
-    """The keys of a path; those of annotations and labels have dots of their own."""
+    """The keys of a path; annotation and label names may have dots."""
     parts = path.split(".", 2)
     if len(parts) == 3 and parts[1] in ("annotations", "labels"):
         return tuple(parts)
@@ -187,7 +187,7 @@ def _read_below(value: Any, path: str) -> Any | None:
         return value
     if isinstance(value, list):
         found = [_read_below(one, path) for one in value]
-        # An element without the value stays, so that nothing is said to be lacking from all.
+        # Elements without the value stay as None: some elements do have the value.
         return None if all(one is None for one in found) else found
     if not isinstance(value, Mapping):
         return None

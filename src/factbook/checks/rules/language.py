@@ -1,11 +1,11 @@
-"""The language of rules: conditions, operators and values, and a rule in English.
+"""The rule language: conditions, operators, values, and rules in English.
 
-A condition is a tree of `all`, `any` and `not` over comparisons. A comparison names a fact by its
-source and its name, and for an object a path inside; its operator says which facts it takes and
-the form of its value. Parsing reports every mistake with its path.
+A condition is a tree of `all`, `any` and `not` over comparisons. A comparison names a fact by
+source and name, with a path inside objects; its operator determines the fact types and the form of
+the value. Parsing reports every mistake with its path.
 
-Versions are numbers with dots, a pre-release and a build: Semantic Versioning and PEP 440's usual
-forms. Other texts have no order.
+Versions are dotted numbers with a pre-release and a build: Semantic Versioning and the usual forms
+of PEP 440. Other texts have no order.
 """
 
 import math
@@ -42,7 +42,7 @@ _VERSION: Final = re.compile(
 )
 
 
-# Numbers of a pre-release come before words, and a pre-release before what it leads to.
+# In pre-releases, numbers sort before words; a pre-release sorts before its release.
 _VersionPart = tuple[int, int, str]
 
 
@@ -54,9 +54,9 @@ _PRE, _FINAL, _POST = 0, 1, 2
 
 @lru_cache(maxsize=4096)
 def parse_version(text: str) -> Version | None:
-    """A key that orders versions; None for a text that is no version.
+    """A sort key for a version; None for texts that aren't versions.
 
-    A leading `v` and zeros at the end do not matter: v1.4 is 1.4.0.
+    A leading `v` and trailing zeros don't matter: v1.4 is 1.4.0.
     """
     found = _VERSION.fullmatch(text.strip()) if len(text) <= _LONGEST_VERSION else None
     if found is None or any(len(one) > _MOST_DIGITS for one in _DIGITS.findall(text)):
@@ -87,7 +87,7 @@ Test = Callable[[Any], bool]
 
 
 def ignore_case(make: Callable[[Any], Test]) -> Callable[[Any], Test]:
-    """The same comparison for which letters of either case are equal."""
+    """The same comparison, ignoring case."""
 
     def made(wanted: Any) -> Test:
         test = make(_lower_value(wanted))
@@ -118,7 +118,7 @@ def is_not_equal(wanted: Any) -> Test:
 
 
 def is_in(wanted: Sequence[Any]) -> Test:
-    """Unknown for what is not among the known items where others are null, which could be it."""
+    """A membership test; unknown if the value matches no item but some items are null."""
     items = frozenset(one for one in _take_list(wanted) if one is not None)
     kinds = set(map(_kind_of_value, items))
     if bool in kinds:
@@ -259,7 +259,7 @@ def _negate_test(test: Test) -> Test:
 
 
 def _kind_of_value(value: Any) -> type:
-    """The kind of a JSON value; all numbers are of one, and true is no number."""
+    """The kind of a JSON value; all numbers are one kind, and true isn't a number."""
     kind = type(value)
     return float if kind is int else kind
 
@@ -271,7 +271,7 @@ def _are_equal(value: Any, wanted: Any) -> bool:
 
 
 def _are_equal_within(value: Any, wanted: Any) -> bool:
-    """The equality of lists and objects in JSON, in which true is no number either."""
+    """Equality of JSON lists and objects, where true isn't a number either."""
     if type(value) is not type(wanted):
         raise TypeError
     return _are_same_item(value, wanted)
@@ -306,7 +306,7 @@ def _take_list(value: Any) -> list[Any]:
 
 
 def _is_list_member(value: Any) -> bool:
-    """Return true for what sets hold; true is no number."""
+    """Return true for values that sets can hold; true isn't a number."""
     return type(value) in (str, int, float)
 
 
@@ -315,14 +315,14 @@ def _take_members(value: Any) -> frozenset[Any]:
 
 
 def _if_all_known(items: Sequence[Any]) -> bool:
-    """False, as no item is the one; raises TypeError if one of them cannot be compared."""
+    """False if all items can be compared, else raise TypeError."""
     if all(map(_is_list_member, items)):
         return False
     raise TypeError
 
 
 def _size_of_value(value: Any) -> int:
-    """The length; raises TypeError for a list of which some items are unknown."""
+    """The length; raises TypeError for a list with unknown items."""
     if isinstance(value, list) and None in value:
         raise TypeError
     return _take_length(value)
@@ -346,7 +346,7 @@ ENTITY: Final = "entity"
 # The states of other checks.
 CHECKS: Final = "checks"
 _LONGEST_NAME: Final = 300
-# Few enough that the stack is never too short for them, wherever an evaluation begins.
+# Shallow enough for the stack, wherever an evaluation starts.
 _DEEPEST_EXPRESSION: Final = 50
 MOST_LISTED_VALUES: Final = 500
 LONGEST_VALUE: Final = 1_000
@@ -363,23 +363,23 @@ _SETS: Final = frozenset[FactType]({"set"})
 _SIZED: Final = frozenset[FactType]({"string", "set", "object"})
 _TIMES: Final = frozenset[FactType]({"datetime"})
 _ALL: Final = _SCALARS | _TIMES | _SIZED
-# They ask about the knowledge of a fact, and are not unknown themselves, unless an object is too
-# large for a path.
+# They ask whether a fact is known, and are only unknown themselves if an object is too large for a
+# path.
 KNOWLEDGE_OPERATORS: Final = frozenset({"isKnown", "isUnknown", "reasonIs"})
 _REFERENCE_MEMBERS: Final = ("source", "fact", "path")
-# More than any rule that people can follow.
+# More than in any readable rule.
 MOST_CONDITIONS: Final = 200
 DEEPEST_CONDITION: Final = 10
 _NODES: Final = ("all", "any", "not")
 _LEAF: Final = frozenset({"source", "fact", "path", "operator", "value", "caseSensitive"})
 _MOST_NAMED_VALUES: Final = 10
 _MOST_NAMED_CONDITIONS: Final = 20
-# Words of a comparison with a time that moves on.
+# Words for comparisons with a time relative to now.
 _FROM_NOW: Final = {"before": "is less than {} from now", "after": "is more than {} from now"}
 
 
 class FactReference(Struct, frozen=True):
-    """A fact; `path` is the JMESPath expression of the part of an object that is meant."""
+    """A fact; `path` is a JMESPath expression for a part of an object."""
 
     source: str
     fact: str
@@ -391,7 +391,7 @@ class FactReference(Struct, frozen=True):
 
 
 def read_fact_reference(document: Mapping[str, Any], path: str, report: Report) -> FactReference:
-    """Parse the members `source`, `fact` and `path`; reports every mistake with its path."""
+    """Parse the members `source`, `fact` and `path`; reports mistakes with their paths."""
     for name in ("source", "fact"):
         value = document.get(name)
         if name not in document:
@@ -402,7 +402,7 @@ def read_fact_reference(document: Mapping[str, Any], path: str, report: Report) 
     if inside is not None:
         _check_expression(inside, document.get("source"), f"{path}.path", report)
     source, fact = str(document.get("source")), str(document.get("fact"))
-    # Known beside the document, and kept up to date where the catalog itself answers.
+    # Not in the document; the catalog's own source keeps this fact current.
     if (source, fact) == (ENTITY, kinds.OWNER_EXISTS_FACT):
         source = "entity-ownership"
     return FactReference(source, fact, inside)
@@ -424,7 +424,7 @@ def _check_expression(text: object, source: object, path: str, report: Report) -
 
 
 class ValueForm(Enum):
-    """Kind of value that an operator wants."""
+    """The kind of value that an operator needs."""
 
     NOTHING = "no value"
     SCALAR = "a string, a number, true or false"
@@ -441,7 +441,7 @@ class ValueForm(Enum):
 
 
 def read_form(form: ValueForm, value: object, path: str, report: Report) -> Any:
-    """The value as it is given, if it has the form; else the mistake is reported."""
+    """Return the value unchanged; reports a mistake if it has the wrong form."""
     problem = _FORM_CHECKS[form](value)
     if problem:
         report(path, problem)
@@ -449,7 +449,7 @@ def read_form(form: ValueForm, value: object, path: str, report: Report) -> Any:
 
 
 def parse_moment(value: str) -> int:
-    """The time of an ISO 8601 date, at its start, or date and time; raises ValueError."""
+    """Parse an ISO 8601 date (its start) or date and time; raises ValueError."""
     found = clock.milliseconds(value if "T" in value.upper() else f"{value}T00:00Z")
     if found is None:
         raise ValueError(value)
@@ -499,7 +499,7 @@ def _check_text(value: object) -> str | None:
 
 
 def _check_pattern(value: object) -> str | None:
-    # Whether it can be evaluated is asked where a check is written: stored ones may be older.
+    # Writes check whether patterns can be evaluated: stored patterns may be older than that rule.
     return _problem_unless(isinstance(value, str) and bool(value), ValueForm.PATTERN)
 
 
@@ -553,16 +553,16 @@ _FORM_CHECKS: Final[dict[ValueForm, Callable[[object], str | None]]] = {
 }
 
 
-# A test of a value; raises TypeError or ValueError for a value that it does not fit.
+# A test of a value; raises TypeError or ValueError for unsuitable values.
 ValueTest = Callable[[Any], bool]
 
 
 class Operator(NamedTuple):
-    """An operator; `words` is how a sentence tells it, with `{}` for the value.
+    """An operator; `words` phrases it in a sentence, with `{}` for the value.
 
-    `test` makes the test of a value from what is wanted; it is None where the test needs more than
-    the value: the time of the evaluation, what is known of the fact, or the cost of the search.
-    `takes_fact` tells if the value may be another fact.
+    `test` makes a test from the expected value. It is None if the test needs more than the value:
+    the time of evaluation, reasons for unknown facts, or the cost of a search. `takes_fact`: the
+    value may be another fact.
     """
 
     name: str
@@ -662,7 +662,7 @@ _TEXT_FORMS: Final = frozenset(
 )
 
 
-# Operators that compare text: those that `caseSensitive` is for.
+# Operators that compare text, which can have `caseSensitive`.
 TEXT_OPERATORS: Final = frozenset(one.name for one in _OPERATOR_TABLE if one.form in _TEXT_FORMS)
 
 
@@ -671,7 +671,7 @@ PATTERN_OPERATORS: Final = frozenset(
 )
 
 
-# Operators of other languages, in lower case, and ours.
+# Operators of other languages, in lower case, and the equivalents here.
 _ELSEWHERE: Final[Mapping[str, str]] = {
     **dict.fromkeys(("=", "==", "eq", "is"), "equal"),
     **dict.fromkeys(("!=", "<>", "ne", "neq"), "notEqual"),
@@ -688,7 +688,7 @@ _ELSEWHERE: Final[Mapping[str, str]] = {
 def read_operator_value(
     operator: object, document: Mapping[str, Any], path: str, report: Report
 ) -> Any:
-    """Parse the members `operator` and `value` of a condition; reports mistakes with their path."""
+    """Parse the members `operator` and `value` of a condition; reports mistakes with paths."""
     if "operator" not in document:
         report(f"{path}.operator", "is required")
         return None
@@ -723,7 +723,7 @@ def _read_other_fact(
 class FactCondition(Struct, frozen=True):
     """A fact compared by an operator with a value, or with another fact.
 
-    With `ignores_case`, text is the same in upper and lower case.
+    With `ignores_case`, text comparisons ignore case.
     """
 
     fact: FactReference
@@ -733,18 +733,18 @@ class FactCondition(Struct, frozen=True):
 
     @property
     def test(self) -> Callable[[Any], Test] | None:
-        """The test of a value from the one that is wanted; None if the operator has none."""
+        """A function that makes a test from the expected value; None if the operator has none."""
         test = OPERATORS[self.operator].test
         return ignore_case(test) if test and self.ignores_case else test
 
     @property
     def pattern(self) -> str:
-        """The regular expression, for the operators that have one."""
+        """The regular expression of operators that have one."""
         return f"(?i){self.value}" if self.ignores_case else str(self.value)
 
 
 class Every(Struct, frozen=True):
-    """Each of the conditions holds: `all`."""
+    """All conditions hold: `all`."""
 
     conditions: tuple["Rule", ...]
 
@@ -765,7 +765,7 @@ Rule = FactCondition | Every | Some | Negation
 
 
 def read_condition(document: object, path: str, report: Report) -> Rule | None:
-    """Parse a condition; calls `report` with every mistake and its path, and returns None then."""
+    """Parse a condition; reports every mistake with its path, and then returns None."""
     if not is_bounded(document):
         report(path, f"can have {MOST_CONDITIONS} conditions at most")
         return None
@@ -773,7 +773,7 @@ def read_condition(document: object, path: str, report: Report) -> Rule | None:
 
 
 def walk_leaves(rule: Rule, path: str = "") -> Iterator[tuple[str, FactCondition]]:
-    """Every comparison in the tree, with the path where it stands."""
+    """Every comparison in the tree, with its path."""
     match rule:
         case FactCondition():
             yield path, rule
@@ -804,7 +804,7 @@ def walk_references(rule: Rule) -> Iterator[FactReference]:
 
 
 def is_bounded(document: object) -> bool:
-    """True if there are no more conditions than a rule can have; counted until there are more."""
+    """True if a rule may have this many conditions; stops counting at the limit."""
     count, level = 0, [document]
     while level and count + len(level) <= MOST_CONDITIONS:
         parts = [_nested_conditions(one) for one in level]
@@ -877,7 +877,7 @@ def _read_comparison(document: dict[str, Any], path: str, report: Report) -> Rul
 
 
 def describe_rule(rule: Rule) -> str:
-    """The rule in words: `issues.open (github) is less than 10, and …`."""
+    """The rule in English: `issues.open (github) is less than 10, and …`."""
     text = _describe_node(rule)
     return f"{text[0].upper()}{text[1:]}." if text[:4] in ("The ", "the ") else f"{text}."
 
@@ -941,7 +941,7 @@ def _quote_value(value: Any) -> str:
 
 
 def _join_words(parts: Sequence[str], word: str) -> str:
-    """The parts with commas and a word before the last; of many, only the first."""
+    """Join the parts with commas and a word before the last; long lists are cut."""
     if len(parts) > _MOST_NAMED_CONDITIONS:
         parts = [*parts[:_MOST_NAMED_CONDITIONS], f"{len(parts) - _MOST_NAMED_CONDITIONS} more"]
     if len(parts) == 1:

@@ -1,12 +1,11 @@
 """Evaluation of rules and checks for an entity, in three values, and its explanation.
 
-A rule is compiled to functions once. `all` fails if any part fails, and is unknown if any other is
-unknown; `any` is its mirror; `not` turns pass and fail round. A comparison of a value that is
-unknown, or that cannot be compared, is unknown. Comparisons with times may turn out otherwise as
-time goes by, and say when.
+A rule is compiled to functions once. `all` fails if any part fails, else is unknown if any part is
+unknown; `any` is its mirror; `not` swaps pass and fail. A comparison is unknown if its value is
+unknown or can't be compared. Comparisons with times can change over time, and report when.
 
-The explanation lists the facts that each comparison read. It is narrowed to the facts that the
-reader may see.
+The explanation lists the facts that each comparison read, limited to the facts that the reader may
+see.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -45,37 +44,37 @@ from factbook.user_patterns import UserPattern
 _MOST_EXPRESSION_STEPS: Final = 100_000
 # A step of an expression takes about a microsecond.
 _STEPS_OF_EXPRESSION: Final = 50
-# A value that does not fit its operator, and an object that is too large for a path.
+# Raised for values that don't fit their operator, and objects too large for a path.
 _BROKEN: Final = (TypeError, ValueError)
-# Operators that read why a value is unknown, or when it was collected.
+# Operators that read the reason for an unknown value, or the collection time.
 _BEYOND_VALUES: Final = frozenset({"reasonIs", "freshWithin"})
 T = TypeVar("T")
 _OPPOSITE = {PASS: FAIL, FAIL: PASS}
 
 
-# The state for an entity at a time.
+# The state of an entity at a time.
 Evaluate = Callable[[CheckedEntity, int], int]
 
 
-# The time at which the state may change although nothing is written; None if there is none.
+# The time when the state may change without a write; None if never.
 Due = Callable[[CheckedEntity, int], int | None]
 
 
-# Raises ValueError for a value that cannot be read.
+# Raises ValueError for unreadable values.
 Read = Callable[[CheckedEntity], Any]
 
 
 class CompiledRule(NamedTuple):
-    """A rule as functions: its evaluation, and the times that its comparisons wait for."""
+    """A rule as functions: its evaluation, and the due times of its comparisons."""
 
     evaluate: Evaluate
     dues: tuple[Due, ...]
 
 
 def make_fact_reader(fact: FactReference) -> Read:
-    """A function that reads the fact of an entity; it gives None for what is unknown.
+    """A function that reads the fact of an entity; None if the fact is unknown.
 
-    It raises ValueError for an object that is too large for the expression of its path.
+    It raises ValueError for an object that is too large for the path expression.
     """
     if fact.source == ENTITY:
         place = fact.fact
@@ -99,7 +98,7 @@ def make_fact_reader(fact: FactReference) -> Read:
 
 
 class _Deadline(NamedTuple):
-    """A comparison that holds up to a time, or from it on: the time is that of a fact."""
+    """A comparison that holds until, or from, the time of a fact."""
 
     time: Callable[[CheckedEntity], int | None]
     before: int
@@ -157,7 +156,7 @@ def _compile_fresh(leaf: FactCondition) -> CompiledRule:
 
 def _compile_before(leaf: FactCondition) -> CompiledRule:
     if isinstance(leaf.value, dict):
-        # From then on the fact is before the moment that moves on with the time.
+        # The first time at which the fact is before the moving bound.
         shift = 1 - language.convert_duration(leaf.value)
         return _compile_deadline(_make_moment_reader(leaf.fact), shift, FAIL, PASS)
     return _compile_ordered(leaf, lambda time, wanted: time < wanted)
@@ -200,7 +199,7 @@ TIME_CONDITIONS: Final[Mapping[str, Callable[[FactCondition], CompiledRule]]] = 
 
 
 def compile_rule(rule: Rule) -> CompiledRule:
-    """The rule as functions."""
+    """Compile a rule to functions."""
     match rule:
         case Every():
             parts = [compile_rule(one) for one in rule.conditions]
@@ -235,7 +234,7 @@ def _compile_every(parts: tuple[Evaluate, ...]) -> Evaluate:
 
 
 def _compile_both(first: Evaluate, second: Evaluate) -> Evaluate:
-    """The same for two, as most rules are, without a loop."""
+    """`all` of two parts without a loop, since most rules have two."""
 
     def evaluate(entity: CheckedEntity, now: int) -> int:
         state = first(entity, now)
@@ -344,16 +343,16 @@ def _compile_is_unknown(leaf: FactCondition) -> CompiledRule:
 
 
 def _compile_matches(leaf: FactCondition) -> CompiledRule:
-    """Search anywhere in the text, or in each of a set, unless the pattern has ^ and $."""
+    """Search anywhere in a text, or in each item of a set; patterns can anchor with ^ and $."""
     read, wanted, of_set = make_fact_reader(leaf.fact), leaf.pattern, leaf.operator == "anyMatches"
     try:
         user_patterns.compile_pattern(wanted)
     except InputError:
-        # Of a check that an older release has stored.
+        # A check stored by an older release.
         return CompiledRule(lambda entity, now: UNKNOWN, ())
 
     def evaluate(entity: CheckedEntity, now: int) -> int:
-        # Compiled patterns take memory, so only the last ones are kept.
+        # Compiled patterns take memory: a cache holds only the latest ones.
         pattern = user_patterns.compile_pattern(wanted)
         try:
             value = read(entity)
@@ -365,7 +364,7 @@ def _compile_matches(leaf: FactCondition) -> CompiledRule:
             return UNKNOWN
         states = set()
         for one in value:
-            # Numbers are no text, and are known not to match.
+            # Numbers aren't text and never match.
             found = FAIL if type(one) in (int, float) else _search_text(pattern, one, entity)
             if found == PASS:
                 return PASS
@@ -395,7 +394,7 @@ def _compile_reason_is(leaf: FactCondition) -> CompiledRule:
                 return FAIL
         except ValueError:
             return UNKNOWN
-        # What was collected has nothing at the path.
+        # The collected object has nothing at the path.
         is_collected = fact.path is not None and entity.value(fact) is not None
         reason = NOT_APPLICABLE if is_collected else reason_word(entity.reason(fact))
         return PASS if reason == wanted else FAIL
@@ -415,7 +414,7 @@ _SPECIAL_OPERATORS: Final[dict[str, Callable[[FactCondition], CompiledRule]]] = 
 class CheckOutcome(NamedTuple):
     """The state of a check for one entity.
 
-    `due` is the earliest time at which it may change although nothing is written, in milliseconds.
+    `due` is the earliest time when it may change without a write, in milliseconds.
     """
 
     state: int
@@ -428,13 +427,12 @@ _OUTCOMES: Final[Mapping[int, CheckOutcome]] = {
 
 
 class CompiledCheck:
-    """A check as functions; `slot` is the place of its state among those of an entity.
+    """A check as functions; `slot` is the position of its state in an entity's states.
 
-    `sources` are the data sources whose facts it reads, `checks` the other checks. It may
-    `reads_entity` for more than `appliesTo`, and `reads_owner`: whether the owner exists. If it
-    `reads_values_only`, the values of facts are all that decides, whatever their reasons and times.
-    It `is_costly` if it has patterns or paths, whose time depends on what they are applied to;
-    `patterns` are those that can be evaluated, each with its fact.
+    `sources` are the data sources that it reads, `checks` the other checks. `reads_entity`: it
+    reads the document for more than `appliesTo`. `reads_owner`: it reads whether the owner exists.
+    `reads_values_only`: only fact values decide, not reasons or times. `is_costly`: it has patterns
+    or paths, whose time depends on their input; `patterns` are the usable ones, each with its fact.
     """
 
     __slots__ = (
@@ -463,25 +461,25 @@ class CompiledCheck:
             if leaf.operator in PATTERN_OPERATORS and not any(language.find_refused_patterns(leaf))
         )
         self.is_costly = bool(self.patterns) or any(fact.path is not None for fact in facts)
-        # The state for such an entity where the rule alone gives it, whatever the time is.
+        # Evaluates the rule alone, if neither conditions nor times matter; else None.
         self.rule = _compile_rule_alone(check)
-        # The outcome for an entity that the check applies to, at a time.
+        # Returns the outcome at a time for an entity that the check applies to.
         self.evaluate = (
             _compile_evaluation(check) if self.rule is None else _compile_outcome(self.rule)
         )
         if self.is_costly:
             self.rule = self.rule and _count_steps(self.rule)
             self.evaluate = _count_steps(self.evaluate)
-        # An exception was raised by it, and has been logged.
+        # Raised an exception before, which is logged.
         self.has_failed = False
 
     def applies(self, matcher: Matcher) -> bool:
-        """Return true if the check is about the entity."""
+        """Return true if the check applies to the entity."""
         return matcher.lets_through(self.check.applies_to)
 
 
 def _count_steps(evaluate: Callable[[CheckedEntity, int], T]) -> Callable[[CheckedEntity, int], T]:
-    """The same evaluation, which counts its steps as those of one check."""
+    """The same evaluation, with its steps counted separately from other checks'."""
 
     def counted(entity: CheckedEntity, now: int) -> T:
         entity.begin_check()
@@ -491,14 +489,13 @@ def _count_steps(evaluate: Callable[[CheckedEntity, int], T]) -> Callable[[Check
 
 
 def _compile_rule_alone(check: Check) -> Evaluate | None:
-    """The rule of a check without a condition, of which no state changes as time passes."""
+    """The rule of a check without a condition and without time-dependent states; else None."""
     rule = compile_rule(check.rule)
     is_plain = check.applicable_when is None and check.on_unknown == UNKNOWN and not rule.dues
     return rule.evaluate if is_plain else None
 
 
 def _compile_evaluation(check: Check) -> Callable[[CheckedEntity, int], CheckOutcome]:
-    """The evaluation for an entity."""
     rule = compile_rule(check.rule)
     condition_rule = check.applicable_when and compile_rule(check.applicable_when)
     dues = (*rule.dues, *(condition_rule.dues if condition_rule else ()))
@@ -528,7 +525,7 @@ def _compile_outcome(evaluate_rule: Evaluate) -> Callable[[CheckedEntity, int], 
 
 
 def order_checks(checks: Iterable[CompiledCheck]) -> list[CompiledCheck]:
-    """The checks, each after those whose states it reads."""
+    """The checks, each after the checks that it reads."""
     by_id = {one.check.id: one for one in checks}
     reads = {id_: one.checks for id_, one in by_id.items()}
     return [by_id[id_] for id_ in check_definition.order_by_reads(reads)]
@@ -544,7 +541,7 @@ class PartialEvaluation:
         counts: Callable[[FactReference], bool],
         now: int,
     ) -> None:
-        """`counts` tells of a fact, other than the state of a check, if it does."""
+        """`counts` decides whether a fact counts; it isn't called for check states."""
         self._checks = checks
         self._entity = entity
         self._matcher = Matcher(dict(entity.document))
@@ -553,9 +550,9 @@ class PartialEvaluation:
         self._found: dict[str, int | None] = {}
 
     def state(self, check_id: str) -> int | None:
-        """The state of a check; None if that depends on a fact that does not count."""
+        """The state of a check; None if it depends on a fact that doesn't count."""
         if check_id not in self._found:
-            self._found[check_id] = None  # of checks that read each other in a cycle
+            self._found[check_id] = None  # for cycles of checks
             one = self._checks.get(check_id)
             self._found[check_id] = UNKNOWN if one is None else self._state(one)
         return self._found[check_id]
@@ -574,7 +571,7 @@ class PartialEvaluation:
         return check.on_unknown if all(map(self.is_given, facts)) else None
 
     def _of(self, rule: Rule) -> int:
-        """The state of a rule, in which a comparison of what does not count is unknown."""
+        """The state of a rule; comparisons of facts that don't count are unknown."""
         match rule:
             case Every():
                 return self._first((FAIL, UNKNOWN), rule.conditions) or PASS
@@ -597,23 +594,23 @@ class PartialEvaluation:
         return compile_rule(leaf).evaluate(self._entity, self._now)
 
     def is_given(self, fact: FactReference) -> bool:
-        """Return true for a fact that counts, or the state of a check that depends on such."""
+        """Return true for a fact that counts, or a check state decided by such facts."""
         if fact.source == CHECKS:
             return self.state(fact.fact) is not None
         return self._counts(fact)
 
 
-# The reason of a comparison that cannot be made, for instance since a fact has another type now.
+# The reason for impossible comparisons, for instance after a fact changed its type.
 CHECK_ERROR: Final = "check-error"
 _LONGEST_EXPLAINED_TEXT: Final = 500
 _MOST_EXPLAINED_ITEMS: Final = 20
 
 
 class Evidence(NamedTuple):
-    """Evidence of a comparison: `value` and its time, `wanted`, and the reason if it is unknown.
+    """Evidence of a comparison: `value` and its time, `wanted`, and the reason if unknown.
 
-    `path` is the place of the comparison in the check. `stale` is true for a value that the last
-    collections could not renew. If the fact is compared with another, `wanted` is its value.
+    `path` is the position of the comparison in the check. `stale`: recent collections could not
+    renew the value. In a comparison with another fact, `wanted` is the value of that fact.
     """
 
     path: str
@@ -627,7 +624,7 @@ class Evidence(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """A result with its message, the way to make it pass, and what each comparison saw."""
+    """A result with its message, its fix, and the evidence of each comparison."""
 
     state: int
     message: str | None
@@ -637,17 +634,17 @@ class Explanation(NamedTuple):
 
     @property
     def stale(self) -> bool:
-        """True if a value was used that the last collections could not renew."""
+        """True if recent collections could not renew one of the values."""
         return any(one.stale for one in self.because)
 
     @property
     def reasons(self) -> list[str]:
-        """The distinct reasons for which comparisons are unknown."""
+        """The distinct reasons why comparisons are unknown."""
         return list(dict.fromkeys(one.reason for one in self.because if one.reason))
 
 
 class ComparedFact(NamedTuple):
-    """A comparison of a check, with its place and its evaluation."""
+    """A comparison of a check, with its path and its evaluation."""
 
     path: str
     leaf: FactCondition
@@ -655,13 +652,13 @@ class ComparedFact(NamedTuple):
 
 
 class Explainer:
-    """A check ready to explain its results, for any number of entities."""
+    """Explains the results of a check for any number of entities."""
 
     def __init__(self, check: Check, compiled_check: CompiledCheck | None = None) -> None:
-        """`compiled_check` is the same check, where it is known already."""
+        """`compiled_check` is the same check, if compiled already."""
         self._check = check
         self._evaluate = (compiled_check or CompiledCheck(check, 0)).evaluate
-        # By state, as the first result with it needs them.
+        # By state, filled by the first result with that state.
         self._compared: dict[int, list[ComparedFact]] = {}
         self._messages: dict[int, MessageTemplate | None] = {}
         fix = check.fix
@@ -671,7 +668,7 @@ class Explainer:
         )
 
     def explained(self, entity: CheckedEntity, now: int) -> Explanation:
-        """The result for an entity that the check applies to, explained."""
+        """Explain the result for an entity that the check applies to."""
         state = self._evaluate(entity, now).state
         if state not in self._compared:
             self._prepare(state)
@@ -698,12 +695,12 @@ class Explainer:
 
 
 def explain_check(check: Check, entity: CheckedEntity, now: int) -> Explanation:
-    """The result for one entity that the check applies to, explained."""
+    """Explain the result for one entity that the check applies to."""
     return Explainer(check).explained(entity, now)
 
 
 def _walk_deciding_leaves(check: Check, state: int) -> Iterator[tuple[str, FactCondition]]:
-    """The comparisons that the state rests on: those of `applicableWhen` too, where it decided."""
+    """The comparisons behind a state: `applicableWhen`, and the rule unless inapplicable."""
     rules: list[tuple[str, Rule]] = [] if state == INAPPLICABLE else [("rule", check.rule)]
     if check.applicable_when is not None:
         rules.insert(0, ("applicableWhen", check.applicable_when))
@@ -733,7 +730,7 @@ def _collect_evidence(compared: ComparedFact, entity: CheckedEntity, now: int) -
 
 
 def _read_compared_fact(fact: FactReference, entity: CheckedEntity) -> Any | None:
-    """The value of a fact; None if it is unknown, or too large to be read."""
+    """The value of a fact; None if it is unknown or too large to read."""
     try:
         return make_fact_reader(fact)(entity)
     except ValueError:
@@ -743,7 +740,7 @@ def _read_compared_fact(fact: FactReference, entity: CheckedEntity) -> Any | Non
 def _find_unknown_reason(
     leaf: FactCondition, facts: list[FactReference], entity: CheckedEntity
 ) -> str:
-    """The reason for which a comparison is unknown: of the first fact that is, or an error."""
+    """The reason for an unknown comparison: of its first unknown fact, or an error."""
     for _, refusal in language.find_refused_patterns(leaf):
         return f"{CHECK_ERROR}: the pattern {_shorten_value(leaf.value)} {refusal}"
     for fact in facts:
@@ -774,7 +771,7 @@ def _find_unknown_reason(
 
 
 def _shorten_value(value: Any) -> Any:
-    """A value as it is, or its beginning if it is long."""
+    """A value, cut if it is long."""
     if isinstance(value, str) and len(value) > _LONGEST_EXPLAINED_TEXT:
         return f"{value[:_LONGEST_EXPLAINED_TEXT]}…"
     if isinstance(value, list) and len(value) > _MOST_EXPLAINED_ITEMS:
@@ -793,10 +790,10 @@ Counts = Callable[[FactReference], bool]
 def explain_narrowed(
     check: Check, entity: CheckedEntity, document: Mapping[str, Any], counts: Counts, now: int
 ) -> Explanation:
-    """The result by what the document says and by the facts that count.
+    """Explain the result from the document and the facts that count.
 
-    The others are unknown, also in its texts, and comparisons of them are left out. Without them
-    the state may be another one.
+    Other facts are unknown, in message templates too, and their comparisons are left out. So the
+    state may differ from the full result.
     """
     metadata = {"namespace": DEFAULT_NAMESPACE, **document["metadata"]}
     facts = {
