@@ -1,4 +1,4 @@
-"""Integrations that facts come from: one folder for each vendor, all in one list."""
+"""Integrations with vendors that provide facts, one folder per vendor."""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -14,24 +14,24 @@ if TYPE_CHECKING:
 
 SOURCES: tuple[DataSource, ...] = catalog.SOURCES
 
-# Packages beside this one offer their vendors as entry points of this group.
+# Other packages offer their vendors as entry points of this group.
 GROUP = "factbook.integrations"
 
-# Each is the name of a folder, whose INTEGRATION it is.
+# Folder names; each folder exports an INTEGRATION.
 VENDORS = tuple(sorted(one.id for one in vendors.VENDORS))
 
 
 def find_vendor(id_: str) -> "Vendor":
-    """The export of a vendor's folder, or of a package installed beside this one.
+    """The Vendor from a folder here, or from another installed package.
 
     Raises ConfigurationError for a vendor that does not exist or cannot be loaded.
     """
     found: Vendor
     if id_ in VENDORS:
-        # Heavy to import, and of no use where it is not configured.
+        # Imported only if configured, as the import is slow.
         found = import_module(f"{__name__}.{id_}").INTEGRATION
         return found
-    # Half of the time that all of this room takes to import.
+    # Imported late: it takes half of this room's import time.
     entry_points = import_module("importlib.metadata").entry_points
     points = {point.name: point for point in entry_points(group=GROUP)}
     if id_ not in points:

@@ -1,4 +1,4 @@
-"""Facts of the catalog's own sources, each a bit that the catalog keeps beside an entity."""
+"""Facts of the catalog's own sources, which the catalog stores as bits beside each entity."""
 
 from functools import lru_cache
 from typing import NamedTuple
@@ -86,7 +86,7 @@ SOURCES = tuple(
         id=source.id,
         title=source.title,
         description=f"{source.description} Read from the catalog at the moment of the question.",
-        cadence="0 0 * * *",  # of the samples in history
+        cadence="0 0 * * *",  # for the samples in history
         lifecycle=Lifecycle(time_to_live={"days": 90}),
         handler=Handler("builtin", source.id, builtin_id=source.id),
         timeout={"minutes": 20},
@@ -108,24 +108,24 @@ def find_compliance_bit(source_id: str, fact_name: str) -> int | None:
 
 
 def list_owner_sources() -> list[str]:
-    """The sources with facts that change as the owner of an entity comes and goes."""
+    """The sources with facts that depend on whether an entity's owner exists."""
     return [source.id for source in _SOURCES if needs_owner_bit(source.id)]
 
 
 def depends_on_owner(source_id: str, fact_name: str) -> bool:
-    """True if the fact changes as the owner of an entity comes and goes."""
+    """True if the fact depends on whether the entity's owner exists."""
     return find_compliance_bit(source_id, fact_name) == bits.OWNER_EXISTS
 
 
 @lru_cache
 def needs_owner_bit(source_id: str) -> bool:
-    """True if facts of the source need the bit of the owner, which is not stored."""
+    """True if facts of the source need OWNER_EXISTS, which is not stored."""
     return any(fact.bit == bits.OWNER_EXISTS for fact in _BY_ID[source_id].facts)
 
 
 @lru_cache(maxsize=1024)
 def encode_catalog_facts(source_id: str, compliance_bits: int) -> str:
-    """The facts of one source as JSON text, from the bits that the catalog keeps."""
+    """The facts of one source as JSON text, from an entity's bits."""
     return msgspec.json.encode(_list_bit_values(_BY_ID[source_id], compliance_bits)).decode()
 
 

@@ -1,14 +1,13 @@
-"""Options, names, files, answers and facts of repositories, as code hosts have them in common.
+"""Options, names, files, answers and facts that all code hosts share.
 
-A repository is named by its path at the host: `owner/name`, or `group/subgroup/name`.
+The name of a repository is its path at the host: `owner/name`, or `group/subgroup/name`.
 
-The paths of all files at one commit are kept until HEAD moves. A tree that takes too many calls is
-read from a clone without file contents. Names are compared without regard to case, and a file may
-have several types.
+The file paths of a commit are stored until HEAD moves. A tree that takes too many calls is read
+from a clone without file contents. Comparisons of file names ignore case, and a file may have
+several types.
 
-Merge times of pull requests come from as few pages as the figures need. Population: the 100 pull
-requests merged last and all that were merged in the last 30 days, which is complete long before
-every page is read. Times are milliseconds since the epoch.
+Merge times need only a few pages: their population is the last 100 merged pull requests, plus all
+that were merged in the last 30 days. Times are milliseconds since the epoch.
 """
 
 import heapq
@@ -38,10 +37,10 @@ from factbook.outbound.git import Clones, report_too_large
 from factbook.outbound.outcomes import Missing, Outcome
 from factbook.settings.option_tables import HOST_PATTERN, about, url_origin
 
-# Where a field is: its own name or alias, after those of the fields around it.
+# Names or aliases of the enclosing fields, followed by the field's own.
 FieldPath = tuple[str, ...]
 
-# The codes of errors about a document that the schema of the server doesn't have all of.
+# Error codes for a document with parts that the server's schema lacks.
 _UNKNOWN: Final = frozenset(
     {"undefinedField", "argumentNotAccepted", "argumentLiteralsIncompatible", "undefinedType"}
 )
@@ -58,14 +57,14 @@ def list_unknown_fields(errors: object) -> list[FieldPath]:
         code = extensions.get("code") if isinstance(extensions, Mapping) else None
         if code in _UNKNOWN:
             path = error.get("path")
-            # The first names the operation.
+            # The first element is the operation.
             names = path[1:] if isinstance(path, list) else []
             found.append(tuple(name for name in names if isinstance(name, str)))
     return found
 
 
 def remove_fields(document: str, fields: Collection[FieldPath]) -> str:
-    """The document of one query without some fields, and without the variables of these alone."""
+    """The query without these fields, and without variables that only they use."""
     if not fields:
         return document
     head, _, body = document.partition("{")
@@ -83,7 +82,7 @@ def remove_fields(document: str, fields: Collection[FieldPath]) -> str:
 
 
 def _walk_fields(body: str) -> Iterator[tuple[FieldPath, str]]:
-    """The parts of a body, each with the path of its field."""
+    """The tokens of a query's body, each with the path of its field."""
     path: list[str] = []
     name, is_aliased = "", False
     for part in _TOKEN.findall(body):
@@ -103,7 +102,7 @@ def _walk_fields(body: str) -> Iterator[tuple[FieldPath, str]]:
 def match_optional_fields(
     refused: Collection[FieldPath], optional: Collection[FieldPath]
 ) -> dict[FieldPath, FieldPath] | None:
-    """A refused path by the optional field that it is in; None if one is in none of them."""
+    """Map optional fields to a refused path in each; None if one path is in none of them."""
     found: dict[FieldPath, FieldPath] = {}
     for path in refused:
         prefixes = (path[:size] for size in range(1, len(path) + 1))
@@ -115,13 +114,13 @@ def match_optional_fields(
 
 
 def name_refused_fields(document: str, refused: Collection[FieldPath]) -> str:
-    """The names of what was refused; of words in the document, as these are our own."""
+    """The names of refused fields, limited to words of our own document."""
     known = set(re.findall(r"\w+", document))
     return ", ".join(sorted({path[-1] for path in refused if path and path[-1] in known}))
 
 
 def answer_null(data: Mapping[str, Any], paths: Collection[FieldPath]) -> None:
-    """Answer null for fields directly below a root field that were not asked for."""
+    """Set removed fields directly below a root field to null."""
     for root, *names_ in paths:
         if len(names_) == 1 and isinstance(data.get(root), dict):
             data[root].setdefault(names_[0], None)
@@ -136,7 +135,7 @@ class _StoredPaths(msgspec.Struct, array_like=True):
 
 
 async def recall_paths(memory: Memory, repository: str | int, oid: str) -> Paths | None:
-    """The paths at this commit, or None if none are kept or those of another commit.
+    """The stored paths at this commit; None if there are none.
 
     `repository` is the host's permanent name for it, such as its id.
     """
@@ -145,14 +144,14 @@ async def recall_paths(memory: Memory, repository: str | int, oid: str) -> Paths
 
 
 async def keep_paths(memory: Memory, repository: str | int, oid: str, paths: Paths) -> None:
-    """Keep the paths at this commit in place of those at another one."""
+    """Store the paths at this commit, replacing those of another one."""
     await store_entry(memory, _make_tree_key(repository), _StoredPaths(oid, paths))
 
 
 class RepositoryTree(NamedTuple):
-    """Tree at the commit `oid`; `repository` is its permanent name, `name` its path for a clone.
+    """File tree at commit `oid`; `repository` is a permanent name, `name` the path to clone.
 
-    `call` reads it by API calls, or returns the reason if that takes more than `most_calls`.
+    `call` reads it with API calls, or returns the reason if that takes more than `most_calls`.
     """
 
     repository: str | int
@@ -165,7 +164,7 @@ class RepositoryTree(NamedTuple):
 async def read_file_tree(
     memory: Memory, tree: RepositoryTree, copies: Clones, now: int
 ) -> Paths | Missing:
-    """The paths of all files, unordered: those kept of this commit, or read and kept."""
+    """The paths of all files, unordered; from storage if this commit was read before."""
     found = await recall_paths(memory, tree.repository, tree.oid)
     if found is not None:
         return found
@@ -178,7 +177,7 @@ async def read_file_tree(
 async def _read_as_before(
     memory: Memory, tree: RepositoryTree, copies: Clones, now: int
 ) -> Paths | Missing:
-    """The paths, by the method that worked for an earlier commit if that is known."""
+    """The paths, without trying a method that recently found the tree too large."""
     by_calls, by_clone = f"tree:{tree.repository}", f"clone:{tree.repository}"
     if not await exceeds_noted_limit(memory, by_calls, tree.most_calls, now):
         found = await tree.call()
@@ -214,7 +213,7 @@ _CATALOG: Final = frozenset({"catalog-info.yaml", "catalog-info.yml"})
 
 
 def make_file_facts(paths: Iterable[str]) -> dict[str, Any]:
-    """Members of the repository shape that follow from the paths of all files.
+    """Facts of the repository shape from the paths of all files.
 
     `filePaths` is sorted by code point; `inCatalog` is true if any folder has a catalog-info file.
     """
@@ -267,12 +266,12 @@ def _is_config_file(name: str, suffix: str) -> bool:
 
 MONTH: Final = 30 * DAY
 NEWEST_PULLS: Final = 100
-# Of a repository where bots do nearly everything, people's are looked for among so many.
+# Bounds the search for pull requests of people where bots open nearly all.
 MOST_WITH_BOTS: Final = 1_000
 
 
 class MergedPull(NamedTuple):
-    """A merged pull request; `author` is None when the account is gone."""
+    """A merged pull request; `author` is None if the account was deleted."""
 
     number: int
     title: str
@@ -284,7 +283,7 @@ class MergedPull(NamedTuple):
 
     @property
     def hours(self) -> float:
-        """The time from opening to merging."""
+        """Hours from opening to merging."""
         return (self.merged_at - self.created_at) / HOUR
 
 
@@ -294,18 +293,18 @@ def convert_to_milliseconds(moment: datetime) -> int:
 
 
 def format_timestamp(moment: int) -> str:
-    """A time as code hosts read it, to the second."""
+    """A time in ISO 8601, to the second, as code hosts expect it."""
     return datetime.fromtimestamp(moment // SECOND, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def is_population_complete(
     seen: Iterable[MergedPull], last_updated: int, cutoff: int, *, bots: bool
 ) -> bool:
-    """True if the pages read so far, in descending order of update, hold the whole population.
+    """True if the pages so far, most recently updated first, hold the whole population.
 
     `last_updated` is the update time of the last pull request read. A merge updates a pull request,
     so none on a later page was merged after it. Without `bots`, reading may stop after
-    `MOST_WITH_BOTS` pull requests and those of the last month.
+    `MOST_WITH_BOTS` pull requests and all of the last month.
     """
     if last_updated >= cutoff:
         return False
@@ -325,8 +324,8 @@ def make_merge_figures(
 ) -> dict[str, dict[str, Any]]:
     """The groups mergeTime and latestMergedPR, and pullRequests.mergedLastMonth.
 
-    `seen` must be `complete`, or hold every pull request. Without `bots`, merge times exclude pull
-    requests of bots. A figure without any pull request to compute it from is not applicable.
+    `seen` must be complete (`is_population_complete`) or hold every pull request. Without `bots`,
+    merge times exclude pull requests of bots. Figures without any pull request are not applicable.
     """
     newest = sorted(seen, key=lambda pull: pull.merged_at, reverse=True)
     counted = [pull for pull in newest if bots or not pull.is_bot]
@@ -343,7 +342,7 @@ def make_merge_figures(
 
 
 def compute_merged_percentage(merged: int | Missing, total: int | Missing) -> float | Missing:
-    """The share of merged pull requests among all, from 0 to 100."""
+    """The percentage of pull requests that were merged, from 0 to 100."""
     if isinstance(total, Missing):
         return total
     if isinstance(merged, Missing):
@@ -376,18 +375,18 @@ def _describe_latest(newest: list[MergedPull]) -> dict[str, Any]:
 Options = TypeVar("Options", bound="CodeHostOptions")
 T = TypeVar("T")
 
-# Accepted where a file is asked for.
+# Headers for downloading a file.
 ANYTHING: Final = {"accept": "*/*"}
-# They become parts of addresses.
+# Becomes part of URLs.
 Slug = Annotated[str, Meta(pattern=r"\A(?!\.{1,2}/)[\w.-]+/(?!\.{1,2}\Z)[\w.-]+\Z")]
 
 
 class CodeHostOptions(InstanceOptions, frozen=True, kw_only=True):
-    """Instance of a code host.
+    """Settings of a code host instance.
 
-    `API` is the path of its interface, `EXAMPLE` a host. `FORM` and `PATTERN` are those of the name
-    of a repository, which is in lower case unless the host `KEEPS_CASE`. `OWNER` is the word for
-    the first part of a name.
+    `API` is the path of its API, `EXAMPLE` an example host. `FORM` and `PATTERN` describe names of
+    repositories, which are in lower case unless the host `KEEPS_CASE`. `OWNER` is the word for the
+    first part of a name.
     """
 
     API: ClassVar[str] = ""
@@ -409,22 +408,22 @@ class CodeHostOptions(InstanceOptions, frozen=True, kw_only=True):
 
     @property
     def rest(self) -> str:
-        """The address of the REST interface, without a slash at its end."""
+        """The URL of the REST API, without a trailing slash."""
         return (self.api_url or f"https://{self.host}{self.API}").rstrip("/")
 
     @property
     def git(self) -> str:
-        """The address of the host's repositories, above that of its interfaces."""
+        """The base URL of the host's repositories."""
         return self.rest.removesuffix(self.API)
 
     @property
     def origin(self) -> str:
-        """Scheme and host of its interfaces."""
+        """Scheme and host of the API."""
         return url_origin(self.rest)
 
     @property
     def slug(self) -> str:
-        """The annotation of this host; an annotation's name cannot have a port."""
+        """The slug annotation of this host; the name of an annotation can't have a port."""
         return f"{self.host.partition(':')[0]}/project-slug"
 
     def named(self, text: str) -> str | Missing:
@@ -443,11 +442,11 @@ class CodeHostOptions(InstanceOptions, frozen=True, kw_only=True):
         return self.repository(self.path_of(place))
 
     def path_of(self, place: SourceLocation) -> str:
-        """The path of a repository: two segments; the rest is a branch and a folder."""
+        """The first two segments of the path; the rest is a branch and a folder."""
         return "/".join(place.path.split("/")[:2]).removesuffix(".git")
 
     def repository(self, path: str) -> str | Missing:
-        """The name of the repository with this path, or the reason that it is not asked for."""
+        """The name of the repository at this path, or the reason to skip it."""
         name = path if self.KEEPS_CASE else path.lower()
         parts = name.split("/")
         if not self.PATTERN.fullmatch(name) or {".", ".."} & set(parts):
@@ -459,12 +458,12 @@ class CodeHostOptions(InstanceOptions, frozen=True, kw_only=True):
 
     @property
     def owners(self) -> Sequence[str]:
-        """The owners of the repositories that may be asked for; empty: all."""
+        """The owners whose repositories are collected; empty means all."""
         return ()
 
 
 class CodeHostApi(Generic[Options]):
-    """Client for an instance of a code host, with the time of one collection."""
+    """API client of a code host, for one collection at the time `now`."""
 
     def __init__(self, client: HttpClient, options: Options, memory: Memory, now: int) -> None:
         self._client = client
@@ -480,18 +479,18 @@ class CodeHostApi(Generic[Options]):
 
 
 class GraphqlStruct(msgspec.Struct, rename="camel"):
-    """Names in camel case; fields not requested are ignored."""
+    """Base of GraphQL types; names are in camel case, and unknown fields are ignored."""
 
 
 class ConnectionPosition(GraphqlStruct):
-    """Position at which a connection of GraphQL continues."""
+    """End of a page of a GraphQL connection."""
 
     has_next_page: bool
     end_cursor: str | None
 
 
 class NodePage(GraphqlStruct, Generic[T]):
-    """Page of a connection, or several combined; a node that may not be seen is null."""
+    """Page of a connection, or several combined; hidden nodes are null."""
 
     nodes: list[T | None]
     page_info: ConnectionPosition
@@ -512,9 +511,9 @@ def make_code_host_groups(
     review: Leaves,
     paths: list[str] | Missing,
 ) -> dict[str, Leaves | Missing]:
-    """The groups of the shapes that code hosts fill, each a reason or its leaves.
+    """The groups of the shapes that code hosts fill: leaves, or one reason for a group.
 
-    `merging` are the figures of `make_merge_figures`, `paths` those of all files.
+    `merging` comes from `make_merge_figures`; `paths` are the paths of all files.
     """
     enabled = protection if isinstance(protection, Missing) else protection["enabled"]
     return {
@@ -533,7 +532,7 @@ def make_code_host_groups(
 def make_pull_request_leaves(
     total: int | Missing, merged: int | Missing, open_: int | Missing, last_month: Any
 ) -> Leaves:
-    """The leaves of pullRequests; `last_month` is a number, or holds it: `merging`."""
+    """The leaves of pullRequests; `last_month` is a number, or `merging`, which has it."""
     if isinstance(last_month, Mapping):
         last_month = last_month["pullRequests"]["mergedLastMonth"]
     return {
@@ -560,7 +559,7 @@ def make_issue_leaves(
 def make_codeowners_leaves(
     paths: Collection[str] | Missing, places: Collection[str], errors: int | Missing
 ) -> Leaves:
-    """The leaves about a CODEOWNERS file, which counts at some places; `errors` are those in it."""
+    """The leaves about a CODEOWNERS file at one of `places`; `errors` counts its errors."""
     if isinstance(paths, Missing):
         uses: bool | Missing = paths
         errors = paths

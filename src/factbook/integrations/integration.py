@@ -1,8 +1,8 @@
 """Interface of an integration: one configured instance of a vendor, as data and functions.
 
-Targets are the things at that instance that annotations point to, e.g. a repository as
-`owner/name`. Facts are named by shape and path: `codehost.pullRequests.total`. A table of the
-settings gives an instance its options, and a vendor makes the integration from them.
+Annotations point to targets at the instance, such as a repository `owner/name`. Facts are named by
+shape and path: `codehost.pullRequests.total`. The settings have a table of options for each
+instance, from which the vendor makes an integration.
 """
 
 import asyncio
@@ -28,18 +28,18 @@ from factbook.settings import option_tables
 T = TypeVar("T")
 V = TypeVar("V")
 
-Leaves = dict[str, Any]  # of a group, by the names of its facts
+Leaves = dict[str, Any]  # values of a group by fact name
 
 EVERYTHING: Final = ("",)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Probe:
-    """One request to the host of an integration, or to a further one (`further` is its base URL).
+    """Request that tests a permission, at the integration's host or at the base URL `further`.
 
-    `right` is the permission that it tests, in the vendor's words. `facts` are the places, such as
-    `incident.serviceInfo`, that stay unknown without it; "" is everything. A `json` body is sent by
-    POST and only reads, too. An answer with a status in `also` proves the right as well.
+    `right` is the permission in the vendor's words. `facts` are the places, such as
+    `incident.serviceInfo`, that stay unknown without it; "" means all. A `json` body is sent with
+    POST, which also only reads. A status in `also` proves the permission, too.
     """
 
     right: str
@@ -54,7 +54,7 @@ class Probe:
 
 
 class CollectionSubject(NamedTuple):
-    """One entity to collect facts for; `entity` is the document that the catalog shows."""
+    """Entity to collect facts for; `entity` is its document from the catalog."""
 
     entity_id: int
     ref: str
@@ -65,9 +65,9 @@ class CollectionSubject(NamedTuple):
 class Collected:
     """Result of one collection for one target.
 
-    `values` are by fact. `missing` gives the reason for a missing value: by fact, by group
-    (`codehost.issues`), by shape (`codehost`), or "" for everything; the longest match counts. A
-    fact is in `values` or is covered by `missing`, never both.
+    `values` are keyed by fact. `missing` maps a fact, a group (`codehost.issues`), a shape
+    (`codehost`) or "" for everything to the reason that values are missing; the longest match
+    counts. A fact is in `values` or covered by `missing`, never both.
     """
 
     values: dict[str, Any] = field(default_factory=dict)
@@ -75,10 +75,10 @@ class Collected:
 
     @classmethod
     def of(cls, groups: Mapping[str, Mapping[str, Any] | Missing]) -> "Collected":
-        """The result of several groups of facts, by place (`codehost.issues`).
+        """Combine groups of facts, keyed by place (`codehost.issues`).
 
-        A group maps the name of each fact to its value or the reason that it is missing; a single
-        `Missing` stands for the whole group.
+        A group maps each fact to its value or the reason that it is missing. A single `Missing`
+        covers the whole group.
         """
         found = cls()
         for place, leaves in groups.items():
@@ -92,7 +92,7 @@ class Collected:
 
     @property
     def reasons(self) -> dict[str, str]:
-        """`missing` as it is stored."""
+        """`missing` in its stored form."""
         return {place: missing.reason for place, missing in self.missing.items()}
 
     @property
@@ -106,22 +106,22 @@ Collect = Callable[[Sequence[str], HttpClient, Memory, int], Awaitable[dict[str,
 Read = Callable[[str, str, HttpClient, Memory], Awaitable[Answer]]
 
 
-# The base URL of an integration that makes no calls by itself; a name that never exists.
+# Base URL of an integration that makes no calls; the name never resolves.
 NOWHERE: Final = "https://nowhere.invalid"
 
 
 def report_no_annotation(detail: str) -> Missing:
-    """The reason where no annotation names something at this instance."""
+    """The reason if no annotation points to this instance."""
     return Missing(Outcome.NO_ANNOTATION, detail)
 
 
 def report_bad_annotation(detail: str) -> Missing:
-    """The reason for an annotation of another form."""
+    """The reason if an annotation has the wrong form."""
     return Missing(Outcome.BAD_ANNOTATION, detail)
 
 
 def get_annotations(entity: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The entity's annotations; an empty mapping if they are not one."""
+    """The entity's annotations; empty if they are not a mapping."""
     found = (entity.get("metadata") or {}).get("annotations")
     return found if isinstance(found, Mapping) else {}
 
@@ -137,7 +137,7 @@ def sum_counts(counts: Iterable[int | Missing]) -> int | Missing:
 
 
 def split_targets(targets: Sequence[str], size: int | None = None) -> list[list[str]]:
-    """The targets, each once, in portions of `size`, or all in one without it."""
+    """The distinct targets in batches of `size`, or in a single batch without it."""
     distinct = list(dict.fromkeys(targets))
     step = size or len(distinct) or 1
     return [distinct[i : i + step] for i in range(0, len(distinct), step)]
@@ -147,26 +147,24 @@ def split_targets(targets: Sequence[str], size: int | None = None) -> list[list[
 class Integration:
     """One configured instance of a vendor, with one credential.
 
-    `source.schema` holds the facts of the shapes it fills (`facts_of`). `fills` names shapes
-    (`codehost`) and members of shapes (`security.dependencyAlerts`).
+    `fills` lists the shapes (`codehost`) and members of shapes (`security.dependencyAlerts`) whose
+    facts (`list_shape_facts`) are in `source.schema`.
 
-    `credential` names the queue for the batches of one credential; without it each source has its
-    own. `at_once` of them run at the same time over all processes. In one process at most
-    `calls_at_once` calls to `base_url`, but never fewer than `at_once`, are under way, and `pace`
-    limits the calls begun in a minute, by budget. `authorize` makes the credential from an
-    anonymous client, through which an app may fetch its tokens.
-    `further` holds the base URLs of other hosts that it calls, each with a function that makes the
-    credential for it; `collect` finds a client for each in the `further` of its own client.
-    `edition` changes when the credential is changed while the service runs.
+    Batches with the same `credential` share a queue; by default each source has its own. `at_once`
+    batches of a queue run at a time, over all processes. One process runs at most `calls_at_once`
+    calls to `base_url` at a time, but no fewer than `at_once`; `pace` limits calls per minute by
+    budget. `authorize` makes the credential from an anonymous client, through which an app can
+    fetch tokens. `further` maps base URLs of other hosts to such functions; `collect` finds their
+    clients in the `further` of its client. `edition` changes when the credential changes while the
+    service runs.
 
     `target` returns the target that an entity's annotations name at this instance, or the reason
     that there is none; it never names another host. `batches` groups targets that are requested
-    together: all of them, unless it is given. `collect` handles one batch at a time given in
-    milliseconds and returns a result for every target in it: it raises nothing that concerns only
-    some of them, and nothing for an answer that a vendor may give.
-    `read`, where targets are repositories, fetches one file of the default branch by its path: the
-    file is the body of the answer. `probes` test the credential's permissions, as far as these do
-    not depend on the target.
+    together, by default all. `collect` handles one batch, given the time in milliseconds, and
+    returns a result for every target. Problems of single targets and unusual answers never raise.
+
+    `read`, if targets are repositories, fetches a file of the default branch by its path, as the
+    body of the answer. `probes` test the permissions that don't depend on the target.
     """
 
     source: DataSource
@@ -193,14 +191,14 @@ class Integration:
 async def run_for_each(
     targets: Iterable[T], work: Callable[[T], Coroutine[Any, Any, V]]
 ) -> dict[T, V]:
-    """The result of the work on each of the targets, which is done at the same time."""
+    """Run the work for all targets concurrently; returns the results by target."""
     async with asyncio.TaskGroup() as group:
         tasks = {target: group.create_task(work(target)) for target in targets}
     return {target: task.result() for target, task in tasks.items()}
 
 
 async def get_stored_entry(memory: Memory, key: str, type_: type[T]) -> T | None:
-    """The entry stored by `store_entry`; None without one that this version can decode."""
+    """The entry stored by `store_entry`; None if there is none or this version can't decode it."""
     stored = await memory.get(key)
     if stored is None:
         return None
@@ -211,12 +209,12 @@ async def get_stored_entry(memory: Memory, key: str, type_: type[T]) -> T | None
 
 
 async def store_entry(memory: Memory, key: str, entry: object) -> None:
-    """Store an entry that later collections read, compressed."""
+    """Store a compressed entry for later collections."""
     await memory.put(key, zlib.compress(msgspec.json.encode(entry), level=1))
 
 
 def list_shape_facts(shape: Shape, *members: str) -> tuple[Fact, ...]:
-    """The facts of a shape, or of some of its members, under the names that a source gives them."""
+    """The facts of a shape, or of some members, with the shape's name as prefix."""
     return tuple(
         replace(fact, name=f"{shape.name}.{fact.name}")
         for fact in schema.shape_facts(shape)
@@ -231,11 +229,10 @@ Options = TypeVar("Options", bound="InstanceOptions")
 
 
 class InstanceOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Table of the settings that configures one instance of a vendor.
+    """Settings table of one instance of a vendor.
 
-    Each field is described by `about`; the description of a secret begins with `Secret.`. Where
-    the options are shown, fields are left out whose name or description could be of a secret, and
-    those without a description.
+    `about` describes each field; the description of a secret begins with `Secret.`. The repr leaves
+    out fields without a description, and fields whose name or description suggests a secret.
     """
 
     def __post_init__(self) -> None:
@@ -243,7 +240,7 @@ class InstanceOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
             raise ConfigurationError(problem)
 
     def problems(self) -> Iterable[str]:
-        """The mistakes in the table, of which the first is reported. None contains a value."""
+        """The mistakes in the table; the first is reported. Messages never contain a value."""
         return ()
 
     def __repr__(self) -> str:
@@ -263,10 +260,10 @@ def _is_public_option(name: str, described: Iterable[Any]) -> bool:
 
 
 class Configure(Protocol):
-    """Makes an integration from the name and the values of a table of the settings."""
+    """Makes an integration from the name and the values of its settings table."""
 
     def __call__(self, name: str, values: Mapping[str, Any], *, clock: Clock = now) -> Integration:
-        """The integration; raises ConfigurationError, whose text never contains a value."""
+        """Make the integration. Raises ConfigurationError, whose text never contains a value."""
         ...
 
 
@@ -274,7 +271,8 @@ class Configure(Protocol):
 class Vendor:
     """Type of integration, exported by its folder as INTEGRATION.
 
-    `options` is the type of its table in the settings; `configured` reads such a table.
+    `options` is the type of its settings table; `configured` makes an integration from such a
+    table.
     """
 
     id: str
@@ -287,10 +285,10 @@ class Vendor:
 
 @dataclass(frozen=True, kw_only=True)
 class Instance(Generic[Options]):
-    """Table `[integrations.<vendor>.<name>]` of the settings, once read.
+    """Parsed settings table `[integrations.<vendor>.<name>]`.
 
-    `id` and `title` are those of its data source: `github` if it is named `default`, otherwise
-    `github-<name>`. `facts` are those of the vendor.
+    `id` and `title` belong to its data source: `github` if the name is `default`, otherwise
+    `github-<name>`. `facts` are the vendor's.
     """
 
     vendor: str
@@ -324,7 +322,7 @@ class Instance(Generic[Options]):
     def credential(
         self, headers: Mapping[str, str], of: str = ""
     ) -> Callable[[HttpClient], Credential]:
-        """The function that makes a credential of headers that never change."""
+        """A function that makes a credential with fixed headers."""
         fixed = Credential.fixed(f"{self.id} {of}" if of else self.id, headers)
         return lambda _: fixed
 
@@ -338,9 +336,9 @@ def make_vendor(
     *,
     facts: tuple[Fact, ...] = (),
 ) -> Vendor:
-    """A vendor whose integrations `configured` makes, all but `fills`.
+    """A vendor whose integrations come from `configured`, which needn't set `fills`.
 
-    Its facts are those of the shapes that it `fills`, and `facts` of its own.
+    Its facts are those of the shapes in `fills`, plus `facts` of its own.
     """
     brought = (*(fact for place in fills for fact in _list_filled_facts(place)), *facts)
 
@@ -367,7 +365,7 @@ def _list_filled_facts(place: str) -> tuple[Fact, ...]:
 
 
 class Identified(Protocol):
-    """Row of a list, with the id that tells it from others."""
+    """Row of a list, with a unique id."""
 
     id: Any
 
@@ -377,9 +375,9 @@ Value = TypeVar("Value")
 
 
 async def gather_or_cancel(*readings: Coroutine[Any, Any, Value]) -> list[Value]:
-    """The results of several readings at the same time.
+    """Run readings concurrently and return their results in order.
 
-    The first error is raised once the others are cancelled, which would call on for nothing.
+    If one fails, the others are cancelled before its error is raised.
     """
     tasks = [asyncio.ensure_future(reading) for reading in readings]
     try:
@@ -392,11 +390,11 @@ async def gather_or_cancel(*readings: Coroutine[Any, Any, Value]) -> list[Value]
 
 @dataclass(frozen=True)
 class NumberedPages(Generic[Row, Value]):
-    """Reader of lists whose pages have numbers, in one collection.
+    """Reader of lists with numbered pages, for one collection.
 
-    A page of fewer rows than `size` is the last one. A list of more than `most` pages is too large,
-    and is not read again for days; `vendor` is the title that is named then. `value` is what is
-    kept of a row.
+    A page with fewer than `size` rows is the last one. A list of more than `most` pages is too
+    large and not read again for days; the reason names the `vendor`. `value` picks the part of a
+    row to keep.
     """
 
     memory: Memory
@@ -411,8 +409,8 @@ class NumberedPages(Generic[Row, Value]):
     ) -> list[Value] | Missing:
         """The value of every row of a list, or the reason that it is incomplete.
 
-        `page` gives the rows of a page, from page 0 on. A row that moves to a later page during
-        reading counts once. A page that brings nothing new means that pages repeat.
+        `page` returns the rows of a page, from page 0. A row that moves to a later page during
+        reading counts once. A page without new rows means that the host repeats pages.
         """
         most = self.size * self.most
         too_large = report_too_many(most, f"rows in one listing of {self.vendor}")
@@ -435,13 +433,13 @@ class NumberedPages(Generic[Row, Value]):
 
 SOURCE_LOCATION: Final = "backstage.io/source-location"
 
-# As git writes addresses of its own.
+# Git's own short syntax.
 _SHORT: Final = re.compile(r"git@([^/:@\s]+):([^:\s]+)", re.ASCII)
 _SCHEMES: Final = ("https", "http", "ssh")
 
 
 class SourceLocation(NamedTuple):
-    """Web address; `host` in lower case with its port, `path` without slashes at its ends."""
+    """Parts of a URL; `host` is in lower case with its port, `path` has no outer slashes."""
 
     scheme: str
     host: str

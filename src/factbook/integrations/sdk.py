@@ -1,7 +1,7 @@
-"""Stable interface for integrations in other packages: these names do not change.
+"""Stable API for integrations in other packages: these names do not change.
 
-A package registers its Vendor as an entry point of the group `factbook.integrations`, named by the
-vendor's id.
+A package registers its Vendor as an entry point of the group `factbook.integrations`, named after
+the vendor's id.
 """
 
 from factbook.clock import Clock, now

@@ -1,13 +1,13 @@
-"""The vendors that have a folder here, a row each, described without importing any of them.
+"""One row for each vendor in this room, readable without importing the vendors.
 
-A new integration is its folder and its row.
+To add an integration, add its folder and its row here.
 """
 
 from typing import Final, NamedTuple
 
 
 class VendorSummary(NamedTuple):
-    """A vendor's folder, its title, the facts that it brings, and the settings that it needs."""
+    """A vendor's folder, title, description of its facts, and required settings."""
 
     id: str
     title: str
@@ -16,7 +16,7 @@ class VendorSummary(NamedTuple):
 
     @property
     def variables(self) -> str:
-        """The settings of its first instance as environment variables, a line each."""
+        """The first instance's required settings as environment variables, one per line."""
         prefix = f"FACTBOOK_INTEGRATIONS__{self.id.upper()}__DEFAULT__"
         return "\n".join(f"{prefix}{option.upper()}=…" for option in self.options)
 

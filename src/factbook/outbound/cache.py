@@ -1,8 +1,8 @@
-"""Memory of answers, so that calls are not repeated.
+"""Caches of answers that avoid repeated calls.
 
-Answers of a batch are kept between its attempts, so that only failed calls are repeated; answers
-with validators, so that asking again uses no quota; and our own limits that were exceeded, so that
-reading up to them is not repeated.
+The cache of a batch keeps answers between attempts, so a retry repeats only failed calls. Answers
+with validators are stored, so a repeated request uses no quota. Lists longer than our limits are
+noted, so later runs don't read them up to the limit again.
 """
 
 import hashlib
@@ -21,22 +21,22 @@ MOST_CACHED_BYTES: Final = 64 * 1024 * 1024
 CallKey = tuple[str, str, bytes | None]
 """Method, whole address and body of a call."""
 DAYS_KEPT: Final = 30
-LARGEST_KEPT: Final = 8 * 1024 * 1024  # a file tree of GitHub has at most 7 MB
+LARGEST_KEPT: Final = 8 * 1024 * 1024  # a GitHub file tree has at most 7 MB
 
-# What a later reader of the answer may need; the rest belongs to the exchange.
+# Headers that later readers may need; the others describe the exchange.
 _KEPT_HEADERS: Final = ("content-type", "link", "x-total-count", "x-total")
 DAYS_NOTED: Final = 7
 
 
 class AnswerCaches:
-    """One cache for each batch that is retried, with room for `most_bytes` of bodies in total."""
+    """Caches of the batches that are retried, which share `most_bytes` for bodies."""
 
     def __init__(self, most_bytes: int = MOST_CACHED_BYTES) -> None:
         self._caches: dict[Hashable, AnswerCache] = {}
         self.room = most_bytes
 
     def open(self, batch: Hashable, now: int) -> "AnswerCache":
-        """The cache of a batch; created if there is none."""
+        """Get or create the cache of a batch."""
         return self._caches.setdefault(batch, AnswerCache(self, now))
 
     def close(self, batch: Hashable) -> None:
@@ -46,10 +46,11 @@ class AnswerCaches:
 
 
 class AnswerCache:
-    """Final answers by call; those that exceed the room left are not kept.
+    """Final answers by call, as long as there is room.
 
-    `now` is the time of the first attempt, in milliseconds: another time would change the requests,
-    so that none would match. `failures` counts the calls that another attempt may repair.
+    `now` is the time of the first attempt, in milliseconds. Later attempts use the same time, as
+    their requests wouldn't match otherwise. `failures` counts calls that may succeed on another
+    attempt.
     """
 
     def __init__(self, caches: AnswerCaches, now: int) -> None:
@@ -67,7 +68,7 @@ class AnswerCache:
         return self._answers.get(key)
 
     def put(self, key: CallKey, answer: Answer) -> None:
-        """Keep an answer that another call would only repeat."""
+        """Cache a final answer if there is room; count an answer that is worth a retry."""
         size = len(answer.body)
         if not _is_final_answer(answer):
             self.failures += answer.ok or answer.missing.retried
@@ -84,16 +85,16 @@ class AnswerCache:
 
 
 def _is_final_answer(answer: Answer) -> bool:
-    """True if the answer is complete; a GraphQL answer may hold errors beside data."""
+    """True unless a retry may change the answer; GraphQL may return errors beside data."""
     if answer.outcome is not Outcome.OK:
         return not MEANINGS[answer.outcome].passing
     return not (isinstance(answer.data, dict) and answer.data.get("errors"))
 
 
 class Memory(Protocol):
-    """Store of one integration's earlier answers, kept between its runs.
+    """Key-value store of one integration, kept between its runs.
 
-    An entry put with `days` expires after that many days; others are removed with the integration.
+    Entries with `days` expire after that many days; others stay until the integration is removed.
     """
 
     async def get(self, key: str) -> bytes | None:
@@ -127,13 +128,13 @@ class KeptReply:
         return {name: value for name, value in given.items() if value}
 
     def confirmed(self, reply: HostReply) -> HostReply:
-        """The kept reply with the headers of the 304 that confirms it."""
+        """The stored reply, updated with the headers of the 304 that confirms it."""
         headers = {**self.reply.headers, **reply.headers, "etag": self.etag}
         return HostReply(self.reply.status, headers, self.reply.body)
 
 
 def make_answer_key(identity: str, url: str, headers: Mapping[str, str]) -> str:
-    """The storage key of an answer, distinct for each credential and each form of the answer."""
+    """The storage key of an answer, by credential, URL and Accept header."""
     parts = (identity, url, headers.get("accept", ""))
     return "answer:" + hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
@@ -152,7 +153,7 @@ async def recall_reply(memory: Memory, key: str) -> KeptReply | None:
 
 
 async def keep_reply(memory: Memory, key: str, reply: HostReply) -> None:
-    """Keep a reply that has a validator and is small enough."""
+    """Store a reply that has a validator and is small enough."""
     etag, modified = reply.headers.get("etag", ""), reply.headers.get("last-modified", "")
     if reply.status != 200 or not (etag or modified) or len(reply.body) > LARGEST_KEPT:
         return
@@ -162,14 +163,14 @@ async def keep_reply(memory: Memory, key: str, reply: HostReply) -> None:
 
 
 class _NotedLimit(msgspec.Struct, array_like=True):
-    """Time of the finding, and the limit exceeded."""
+    """An exceeded limit, and the time in milliseconds when a run exceeded it."""
 
     at: int
     limit: str
 
 
 async def exceeds_noted_limit(memory: Memory, what: str, limit: object, now: int) -> bool:
-    """True if a recent run found more of something than this limit."""
+    """True if a recent run exceeded this limit for `what`."""
     stored = await memory.get(_make_limit_key(what))
     if stored is None:
         return False
@@ -181,7 +182,7 @@ async def exceeds_noted_limit(memory: Memory, what: str, limit: object, now: int
 
 
 async def note_exceeded_limit(memory: Memory, what: str, limit: object, now: int) -> None:
-    """Record for some days that there is more of something than this limit."""
+    """Record for `DAYS_NOTED` days that `what` exceeds this limit."""
     stored = msgspec.json.encode(_NotedLimit(now, str(limit)))
     await memory.put(_make_limit_key(what), stored, days=DAYS_NOTED)
 

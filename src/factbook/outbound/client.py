@@ -1,8 +1,8 @@
-"""Client through which an integration calls its host, and the host's rate limits.
+"""HTTP client for the host of an integration, with rate limiting.
 
-A client may request URLs on the origin of its base URL, and no others. Limits are learned from the
-host's answers and kept with a reserve. The network itself, which is slow to import, is in
-`network`, for the code that makes clients.
+A client requests URLs on the origin of its base URL only. It learns the host's limits from its
+answers and leaves a reserve. The HTTP library, which is slow to import, is in `network`, for code
+that creates clients.
 """
 
 import asyncio
@@ -37,14 +37,14 @@ LONGEST_PAUSE: Final = 15 * MINUTE
 
 # GitHub and Datadog; GitLab and PagerDuty.
 _PREFIXES: Final = ("x-ratelimit-", "ratelimit-")
-# A number of seconds below this is a distance, above it a moment since the epoch.
+# A smaller number is a delay in seconds, a larger one seconds since the epoch.
 _EPOCH_FROM: Final = 1_000_000_000
 _NUMBER: Final = re.compile(r"\s*(\d{1,12})(?:\.\d*)?\s*(?:$|[,;])", re.ASCII)
 
 
 @dataclass(slots=True)
 class Allowance:
-    """State of one of a host's limits, as its headers give it; `reset_at` is in milliseconds."""
+    """One rate limit of a host, from its headers; `reset_at` is in milliseconds."""
 
     limit: int
     remaining: int
@@ -53,11 +53,11 @@ class Allowance:
 
 @dataclass(slots=True)
 class ClientHealth:
-    """Counters since the client was made.
+    """Counters since the client was created.
 
-    `calls` counts calls sent, `not_modified` those that used no quota, `held` requests not sent
-    because of a rate limit; `resumes_at` is the time at which the last limit met allows the next
-    call. `allowances` are by budget name. Times are in milliseconds.
+    `calls` counts calls sent, `not_modified` the 304 answers, which use no quota, and `held`
+    requests not sent because of a rate limit. `resumes_at` is the time when the latest rate limit
+    allows the next call. `allowances` are keyed by budget. Times are in milliseconds.
     """
 
     calls: int = 0
@@ -76,15 +76,15 @@ class ClientHealth:
 
 
 class Governor:
-    """Rate limiter for the calls that one process makes with one credential, over all clients.
+    """Rate limiter for all calls of one process with one credential.
 
-    Other processes have governors of their own, which learn the same limits from their answers; all
-    of them together are bounded by the number of batches under way in the credential's queue.
-    At most `at_once` calls are under way, and one that is urgent; `pace` gives the calls that may
-    begin in a minute, by budget, at even intervals. No call is made that would use up the
-    share of a limit left to others, before the limit is reset, nor while the host has asked to
-    wait. A host's limits may differ by kind of request, such as GitHub's for REST and GraphQL: each
-    is a budget with a name that the caller chooses.
+    Each process has its own governor, which learns the limits from the answers it receives. The
+    number of concurrent batches in the credential's queue bounds all processes together.
+
+    At most `at_once` calls run at a time, plus one urgent call. `pace` is the number of calls per
+    minute by budget, evenly spaced. Calls wait while the host asks to wait, and stop at a reserve
+    of each limit until it resets. Hosts may limit kinds of requests separately, as GitHub does REST
+    and GraphQL: each kind is a budget, named by the caller.
     """
 
     def __init__(
@@ -107,9 +107,9 @@ class Governor:
 
     @asynccontextmanager
     async def turn(self, budget: str = "", *, urgent: bool = False) -> AsyncIterator[None]:
-        """Wait for a slot among the calls under way, and hold it for one call on the budget.
+        """Wait for a slot, and occupy it for one call on the budget.
 
-        An urgent one waits for other urgent ones alone.
+        Urgent calls wait for other urgent calls only.
         """
         async with self._urgent_turns if urgent else self._turns:
             self._under_way[budget] = self._under_way.get(budget, 0) + 1
@@ -119,10 +119,10 @@ class Governor:
                 self._under_way[budget] -= 1
 
     def distance(self, budget: str = "", *, urgent: bool = False) -> float:
-        """Seconds until the call of this turn may begin, to keep the pace.
+        """Seconds to wait before this call, to keep the pace.
 
-        Reserves the next place in the pace, so call it once for each call. Urgent calls keep the
-        pace among themselves, and those that come after make room for them.
+        Reserves a place in the pace, so call it once per call. Urgent calls have a pace of their
+        own and push back later calls that are not urgent.
         """
         distance, now = self._distances.get(budget), self._clock()
         if distance is None:
@@ -135,16 +135,16 @@ class Governor:
         return (begin - now) / SECOND
 
     def held_until(self, budget: str = "") -> int | None:
-        """The time before which the call of this turn must not be made, or None."""
+        """The time before which no call may be sent, or None."""
         until, now = max(self._paused_until, self._spent_until(budget)), self._clock()
-        # No limit lasts longer than a day: such a one is of a clock that was set back since.
+        # A limit longer than a day can only come from a clock that was set back since.
         return until if now < until <= now + DAY else None
 
     def learn(self, budget: str, reply: HostReply, *, refused: bool) -> int | None:
         """Update the limits from a reply.
 
-        `refused`: the host said that a rate limit is reached. Returns the time at which calls may
-        go on, or None if it was not refused.
+        `refused`: the host reported that a rate limit is reached. Returns the time at which calls
+        may resume, or None if not refused.
         """
         moment = self._clock()
         date = _parse_header_date(reply.headers.get("date", ""))
@@ -159,7 +159,7 @@ class Governor:
             self._refusals = 0 if 0 < reply.status < 500 else self._refusals
             return None
         if not asked and not (allowance and allowance.remaining == 0 and allowance.reset_at):
-            # What GitHub asks for when its answer names no time: a minute at least, then longer.
+            # GitHub's rule for answers without a time: wait at least a minute, then longer.
             pause = min(MINUTE * 2 ** min(self._refusals, 10), LONGEST_PAUSE)
             self._paused_until = max(self._paused_until, moment + pause)
         self._refusals += 1
@@ -174,16 +174,15 @@ class Governor:
 
 
 def _find_next_place(places: Mapping[str, float], budget: str, now: int) -> float:
-    """The next free place in the pace of a budget."""
     found = max(now, places.get(budget, 0))
-    # No more calls wait than are under way at once: more is of a clock that was set back.
+    # Few calls wait at a time: a place over a minute away means that the clock was set back.
     return found if found <= now + MINUTE else now
 
 
 def find_allowance(headers: Mapping[str, str], moment: int, skew: int = 0) -> Allowance | None:
     """The limit in the rate-limit headers of an answer received at `moment`, or None.
 
-    `skew` is the time by which the host's clock is behind ours.
+    `skew`: milliseconds by which the host's clock is behind ours.
     """
     for prefix in _PREFIXES:
         limit = _parse_header_number(headers.get(f"{prefix}limit", ""))
@@ -195,9 +194,9 @@ def find_allowance(headers: Mapping[str, str], moment: int, skew: int = 0) -> Al
 
 
 def find_retry_time(value: str, moment: int, skew: int = 0) -> int | None:
-    """The time in a Retry-After header, given in seconds or as a date; None if in neither form.
+    """The time in a Retry-After header, in seconds or as a date; None if it is neither.
 
-    Never earlier than `moment`, never more than a day later.
+    Between `moment` and a day later.
     """
     seconds = _parse_header_number(value)
     if seconds is not None:
@@ -233,12 +232,12 @@ def _parse_header_date(value: str) -> int | None:
 
 _DEFAULT_PORTS: Final = {"https": 443, "http": 80}
 _ABSOLUTE: Final = re.compile(r"(?:[a-z][a-z0-9+.-]*:)?//", re.IGNORECASE)
-# What parsers of addresses read differently; a fragment is never sent.
+# URL parsers disagree about these characters; a fragment is never sent.
 _UNPRINTABLE: Final = re.compile(r"[\x00-\x20\x7f\\#]")
 
 
 def build_path(*segments: str | int) -> str:
-    """A path from its segments, each percent-encoded as a whole: `/repos/owner/name`.
+    """A path from its segments, each percent-encoded: `/repos/owner/name`.
 
     Raises ValueError for an empty segment, `.` and `..`, which would name another resource.
     """
@@ -259,9 +258,9 @@ def extract_host(base_url: str) -> str:
 
 
 def build_address(base_url: str, target: str, query: Mapping[str, str | int]) -> str | None:
-    """The full URL of a target: below the base URL, or as given if it is a URL on the same origin.
+    """The full URL of a target: a path below the base URL, or a URL on the same origin.
 
-    None if it leads to another origin or contains `..`.
+    None for another origin or a path with `..`.
     """
     url = target if _ABSOLUTE.match(target) else f"{base_url}/{target.lstrip('/')}"
     if query:
@@ -272,9 +271,9 @@ def build_address(base_url: str, target: str, query: Mapping[str, str | int]) ->
 
 
 def has_dot_segments(text: str) -> bool:
-    """True if a path has a segment that some server may read as a step up.
+    """True if some server may read a segment of the path as `.` or `..`.
 
-    Some servers treat a backslash as a slash, and drop the part of a segment after a `;`.
+    Some servers treat a backslash as a slash, and drop everything after `;` in a segment.
     """
     segments = text.replace("\\", "/").split("/")
     return any(segment.partition(";")[0] in {".", ".."} for segment in segments)
@@ -302,12 +301,12 @@ def _split_origin(url: str) -> tuple[str, str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """One credential for one host.
+    """Credential for one host.
 
-    `name` is for people and never secret. `identity` stands for the account that it authenticates:
-    answers are kept under it, so it changes with the credential unless the account is the same.
-    `authorize` returns the headers to send; it may first fetch a short-lived token, and returns the
-    failed answer if it cannot. It is called before each call, outside the queue.
+    `name` is for display and never secret. `identity` is part of the key of stored answers: two
+    credentials share it only if they authenticate the same account. `authorize` returns the headers
+    to send; it runs before each call, outside the queue. It may first fetch a short-lived token; if
+    that fails, it returns the failed answer.
     """
 
     name: str
@@ -329,11 +328,11 @@ ANONYMOUS: Final = Credential.fixed("anonymous", {})
 
 
 def find_credential_expiry(headers: Mapping[str, str]) -> int | None:
-    """The time at which the credential expires, in milliseconds, if the host states it (GitHub)."""
+    """The credential's expiry in milliseconds, if the host reports it (GitHub does)."""
     text = headers.get("github-authentication-token-expiration", "").replace("UTC", "+0000")
     try:
         found = datetime.strptime(text.strip(), "%Y-%m-%d %H:%M:%S %z").astimezone(UTC)
-    except (ValueError, OverflowError):  # an offset can lead out of the years that there are
+    except (ValueError, OverflowError):  # an offset can lead outside the years 1 to 9999
         return None
     return int(found.timestamp()) * SECOND
 
@@ -342,14 +341,14 @@ _REDIRECT_STATUSES: Final = frozenset({301, 302, 307, 308})
 
 
 class RequestOptions(TypedDict, total=False):
-    """Options of a request besides its target.
+    """Options of a request.
 
-    `query` is appended to the target. `headers` are sent before the client's and the credential's.
-    `budget` names the limit that the call counts against. With `memory`, a GET is conditional on
-    the answer kept there, and keeps a new one. `follow`: follow a redirect on the same origin.
-    `decode=False`: the body of a good answer is not JSON. `form`: a type that matching JSON is
-    decoded as, which is faster; other JSON is decoded as without it. A transient failure is tried
-    `attempts` times in all, three by default.
+    `query` is appended to the target. `headers` override those of the client and the credential.
+    `budget` names the limit that the call counts against. `memory`: a GET is conditional on the
+    answer stored there, and a new answer replaces it. `follow`: follow redirects on the same
+    origin. `decode=False`: successful bodies are not JSON. `form`: decode JSON as this type, which
+    is faster; JSON that doesn't match is decoded without it. `attempts`: number of tries while
+    failures are transient, three by default.
     """
 
     query: Mapping[str, str | int]
@@ -362,7 +361,7 @@ class RequestOptions(TypedDict, total=False):
     attempts: int
 
 
-# Of an answer beyond so many bytes; a file tree of GitHub has at most 700,000.
+# Larger bodies may have at most this many JSON parts; a GitHub file tree has up to 700,000.
 _SMALL_BODY: Final = 1024 * 1024
 _MOST_JSON_PARTS: Final = 2_000_000
 
@@ -377,7 +376,7 @@ class HttpCall(NamedTuple):
 
 
 def decode_reply(reply: HostReply, form: Any) -> tuple[Any, bool]:
-    """The body's JSON, None if there is none; and true if the body is as the status promises."""
+    """The decoded JSON or None, and true if the body is valid; only 204 and 205 may lack one."""
     if not reply.body:
         return None, reply.status in {204, 205}
     if len(reply.body) > _SMALL_BODY and json_parts.has_more(reply.body, _MOST_JSON_PARTS):
@@ -391,7 +390,7 @@ def decode_reply(reply: HostReply, form: Any) -> tuple[Any, bool]:
 
 
 def is_redirect(call: HttpCall, answer: Answer) -> bool:
-    """True if the answer is a redirect and the same request can be made there."""
+    """True if the answer is a redirect that the same request may follow."""
     if answer.status not in _REDIRECT_STATUSES or "location" not in answer.headers:
         return False
     return call.method in {"GET", "HEAD"} or answer.status in {307, 308}
@@ -406,12 +405,12 @@ def is_repeatable(answer: Answer, reply: HostReply) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class HostRoute:
-    """Addresses that a program may connect to, with the credential and the trusted certificates.
+    """Addresses another program may connect to, with its credential and trusted certificates.
 
-    `url` is the client's base URL. `name` and `port` are those of its host, or of the proxy in
-    front of it; `addresses` are its checked addresses, the only ones to connect to. `proxy` is the
-    proxy's URL with its password, or empty. `authorities` are certificates in PEM form. `headers`
-    authenticate the caller.
+    `url` is the client's base URL. `name` and `port` belong to its host, or to the proxy in front
+    of it; the program may connect only to the checked `addresses`. `proxy` is the proxy's URL with
+    its password, or empty. `authorities` are certificates in PEM form. `headers` authenticate the
+    caller.
     """
 
     url: str
@@ -423,8 +422,8 @@ class HostRoute:
     headers: Mapping[str, str] = field(default_factory=lambda: EMPTY, repr=False)
 
 
-# Makes one call on a route. What the host says is a reply with the status of HTTP that stands for
-# it; all else is one with a failure. It ends in time by itself, and raises nothing.
+# Makes one call on a route. The host's answers become replies with an equivalent HTTP status,
+# everything else a reply with a `failure`. Enforces its own time limit and never raises.
 Exchange = Callable[[HostRoute], Awaitable[HostReply]]
 
 
@@ -438,23 +437,23 @@ _TROUBLE: Final = frozenset(
 )
 
 
-# Makes a call, given the headers that prove who asks.
+# Makes a call with the headers that authenticate it.
 _Send = Callable[[Mapping[str, str]], Awaitable[HostReply]]
 
 
 class HttpClient:
-    """HTTP client for one host with one credential; it never calls another host.
+    """HTTP client for one host with one credential.
 
-    `further` are clients for other hosts, by base URL, each with a credential of its own. They
-    share nothing with this one, whose health covers its own calls only.
+    `further` holds clients for other hosts by base URL, each with its own credential. They share
+    nothing with this client, whose health counts only its own calls.
 
-    Every call only reads, whatever its method, so it may be repeated. No behaviour of the host
-    raises: it ends in an `Answer` whose outcome classifies it. The credential's headers are sent to
-    the origin of `base_url` alone.
+    Every call only reads, whatever its method, so it can be retried. Failures of the host never
+    raise: the outcome of the `Answer` classifies them. The credential's headers are sent only to
+    the origin of `base_url`.
 
-    `governor` is shared by all clients of one credential. A rate limit that ends within `patience`
-    seconds is waited for; a longer one ends in an answer with the time at which it ends.
-    Raises ConfigurationError for an invalid base URL.
+    All clients of one credential share a `governor`. The client waits for rate limits that end
+    within `patience` seconds; for longer ones, the answer has the end in `retry_at`. Raises
+    ConfigurationError for an invalid base URL.
     """
 
     def __init__(
@@ -485,20 +484,20 @@ class HttpClient:
         self._urgent = False
 
     def caching(self, cache: AnswerCache) -> Self:
-        """The same client, which skips calls whose answers are in the cache."""
+        """A copy of the client that skips calls with a cached answer."""
         found = copy.copy(self)
         found._cache = cache
         found.further = {url: client.caching(cache) for url, client in self.further.items()}
         return found
 
     def urgent(self) -> Self:
-        """The same client, whose calls do not wait for those of the others of its credential."""
+        """A copy of the client whose calls don't wait for other calls of its credential."""
         found = copy.copy(self)
         found._urgent = True
         return found
 
     async def aclose(self, *, idle: bool = False) -> None:
-        """Close the sender, which other clients may share; with `idle`, after calls under way."""
+        """Close the sender, which other clients may share; with `idle`, after running calls."""
         await self._sender.aclose(idle=idle)
         for client in self.further.values():
             await client.aclose(idle=idle)
@@ -531,8 +530,8 @@ class HttpClient:
     ) -> Answer:
         """Send a request and return its result.
 
-        `target` is appended to the base URL, or is a full URL on the same origin, such as one of a
-        Link header. A target that leaves the origin or contains `..` is not requested.
+        `target` is appended to the base URL, or is a full URL on the same origin, such as one from
+        a Link header. Targets on another origin or with `..` are refused.
         """
         url = build_address(self.base_url, target, options.get("query", EMPTY))
         content = None if json is None else msgspec.json.encode(json)
@@ -547,9 +546,9 @@ class HttpClient:
         return self._failed(f"redirected more than {MOST_REDIRECTS} times")
 
     async def delegate(self, exchange: Exchange, *, attempts: int = ATTEMPTS) -> Answer:
-        """Let another program make a call, which is rate-limited and counted as one of this client.
+        """Let another program make a call, rate-limited and counted like the client's own.
 
-        Its reply is classified like any other, by its status; `body` is the program's output.
+        Its reply is classified by its status; `body` is the program's output.
         """
 
         call = HttpCall("GET", self.base_url, None, {"decode": False, "attempts": attempts})
@@ -559,7 +558,6 @@ class HttpClient:
         return answer
 
     async def _cached(self, call: HttpCall) -> Answer:
-        """The answer, from the cache of an earlier attempt if it is there."""
         key = (call.method, call.url, call.content)
         kept = None if self._cache is None else self._cache.get(key)
         if kept is not None:
@@ -570,7 +568,7 @@ class HttpClient:
         return answer
 
     async def _remembering(self, call: HttpCall) -> Answer:
-        """The answer, conditional on the one in the caller's memory, if there is a memory."""
+        """Make a GET conditional on the answer in the caller's memory, if there is a memory."""
         memory = call.options.get("memory")
         if memory is None or call.method != "GET":
             return await self._persistently(call, None, partial(self._sent, call, None))
@@ -632,7 +630,7 @@ class HttpClient:
         return answer, is_repeatable(answer, reply)
 
     async def _wait(self, budget: str) -> int | None:
-        """Wait for the end of a short limit; return the end of a long one."""
+        """Wait out a short rate limit; return the end of a longer one."""
         waited = 0.0
         while (until := self._governor.held_until(budget)) is not None:
             seconds = (until - self._clock()) / SECOND
@@ -680,7 +678,7 @@ class HttpClient:
         return Answer(Outcome.RATE_LIMITED, detail=detail, retry_at=until)
 
     def _headers_of(self, call: HttpCall) -> dict[str, str]:
-        """All headers but the credential's."""
+        """All headers except the credential's."""
         headers = {"accept": "application/json", "user-agent": USER_AGENT, **self._headers}
         if call.content is not None:
             headers["content-type"] = "application/json"

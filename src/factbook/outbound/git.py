@@ -1,8 +1,8 @@
 """Git as a transport: clones without file contents, bounded in time and size.
 
-The replies of Git's commands are told apart by their messages. Source: http.c, remote-curl.c and
-connect.c of Git 2.37 to 2.51, in the language C. Text from the host itself is in lines that begin
-with `remote:`, or behind `remote error:`.
+Failures are classified by Git's messages in the C locale. Source: http.c, remote-curl.c and
+connect.c of Git 2.37 to 2.51. The host's own text is in lines that begin with `remote:`, or after
+`remote error:`.
 """
 
 import asyncio
@@ -25,9 +25,9 @@ from factbook.errors import ConfigurationError
 from factbook.outbound.client import HostRoute, HttpClient, build_path
 from factbook.outbound.outcomes import Answer, HostReply, Missing, Outcome
 
-# The first that connects to addresses which it is given. An older one ignores that.
+# The first version with http.curloptResolve; older ones ignore it.
 OLDEST_GIT: Final = (2, 37)
-# A path takes 60 on average, and what stands before it 53.
+# Average: 60 for the path, and 53 for the fields before it.
 BYTES_PER_PATH: Final = 200
 
 _KEPT_ERRORS: Final = 16 * 1024
@@ -41,7 +41,7 @@ NOT_STARTED: Final = "start"
 
 
 class Bounds(NamedTuple):
-    """Limits of a command: seconds, bytes in its folder, and records ended by NUL."""
+    """Limits of a command: seconds, bytes in its folder, and NUL-terminated records of output."""
 
     seconds: float
     room: int
@@ -49,9 +49,10 @@ class Bounds(NamedTuple):
 
 
 class GitResult(NamedTuple):
-    """End of a command: its exit code, or `stopped` by TIME or SIZE, or at its START.
+    """Result of a command: its exit code, or in `stopped` the reason that it has none.
 
-    `errors` is the end of its standard error; it may repeat text from the host.
+    `stopped` is OUT_OF_TIME, OUT_OF_ROOM, NOT_STARTED or empty. `errors` is the end of standard
+    error, which may repeat text from the host.
     """
 
     code: int = -1
@@ -65,7 +66,7 @@ class _TooMuchError(Exception):
 
 
 def find_git() -> str:
-    """The path of the program. Raises ConfigurationError if there is none or it is too old."""
+    """The path of Git. Raises ConfigurationError if Git is missing or too old."""
     path = shutil.which("git")
     done = path and subprocess.run(  # noqa: S603 - found on our PATH, without any input
         [path, "version"],
@@ -85,7 +86,7 @@ def find_git() -> str:
 async def run_git(
     command: Sequence[str], environment: Mapping[str, str], folder: str, bounds: Bounds
 ) -> GitResult:
-    """Run the command in a folder; no process of it remains, even if cancelled."""
+    """Run a command in a folder, and leave no process behind, even if cancelled."""
     try:
         async with _start_process(command, environment, folder) as process:
             tasks = [
@@ -112,7 +113,7 @@ async def run_git(
 async def _start_process(
     command: Sequence[str], environment: Mapping[str, str], folder: str
 ) -> AsyncIterator[asyncio.subprocess.Process]:
-    """A process in its own group; the whole group is ended with the block."""
+    """Start a process in its own group, and kill the group at the end of the block."""
     starting = asyncio.create_task(
         asyncio.create_subprocess_exec(
             *command,
@@ -125,7 +126,7 @@ async def _start_process(
         )
     )
     try:
-        # Who is cancelled here has to know what was started.
+        # Even if cancelled here, the cleanup needs the process.
         yield await asyncio.shield(starting)
     finally:
         await shutdown.uninterrupted(_end_process(starting))
@@ -140,7 +141,7 @@ async def _end_process(starting: "asyncio.Task[asyncio.subprocess.Process]") -> 
         return
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    # Those that it started hold the pipes until they are gone, and till then write files.
+    # Child processes keep the pipes open, and write files, until they exit.
     with suppress(TimeoutError):
         async with asyncio.timeout(_DRAIN_SECONDS):
             for pipe in pipes:
@@ -184,7 +185,7 @@ async def _read_last_errors(pipe: asyncio.StreamReader) -> bytes:
 
 
 async def _watch_size(folder: str, room: int) -> GitResult:
-    """Ends when the files in the folder exceed the room."""
+    """Return when the files in the folder exceed the room."""
     while True:
         if _measure_folder(folder) > room:
             return GitResult(stopped=OUT_OF_ROOM)
@@ -207,7 +208,7 @@ NOT_GIT: Final = "it does not answer as Git's smart HTTP does"
 _OURS: Final = re.compile(r"^(?:fatal|error): .*$", re.MULTILINE)
 _QUOTED: Final = re.compile(r" '[^']*'")
 _STATUS: Final = re.compile(r"The requested URL returned error: ([1-5][0-9]{2})")
-# The first that fits decides.
+# The first match decides.
 _STATUSES: Final = tuple(
     (re.compile(pattern, re.IGNORECASE), status)
     for pattern, status in (
@@ -241,7 +242,7 @@ def make_git_reply(ended: GitResult, *, limits: str, seconds: float) -> HostRepl
         return HostReply(0, failure="the program git could not be started")
     if ended.code == 0:
         return HostReply(200, body=ended.output)
-    # Of the addresses in it, parts are what people chose.
+    # Quoted URLs contain names that users chose.
     return _classify_errors(_QUOTED.sub("", "\n".join(_OURS.findall(ended.errors))))
 
 
@@ -261,14 +262,14 @@ MIB: Final = 1024 * 1024
 HEAD_SECONDS: Final = 30.0
 _MOST_MEMORY: Final = str(256 * MIB)
 
-# Nothing is run, followed, unpacked one by one, or fetched later than with the clone.
+# No hooks, no redirects, no loose objects, and no fetches after the clone.
 _CONFIG: Final = (
     ("protocol.allow", "never"),
     ("protocol.version", "2"),
     ("http.followRedirects", "false"),
     ("http.sslVerify", "true"),
     ("http.proxyAuthMethod", "basic"),
-    # It ends by itself, too, should its parent be killed.
+    # Ends a stalled transfer even if the parent process was killed.
     ("http.lowSpeedLimit", "1"),
     ("http.lowSpeedTime", "240"),
     ("credential.helper", ""),
@@ -277,7 +278,7 @@ _CONFIG: Final = (
     ("core.fsmonitor", "false"),
     ("core.bigFileThreshold", "1m"),
     ("fetch.unpackLimit", "1"),
-    # Objects are only read for names, which are data here, so odd ones of old times may stay.
+    # Only names are read from objects, as data, so old malformed objects do no harm.
     ("fetch.fsckObjects", "false"),
     ("fetch.recurseSubmodules", "false"),
     ("submodule.recurse", "false"),
@@ -289,19 +290,19 @@ _CONFIG: Final = (
 
 
 class Limits(NamedTuple):
-    """Limits of a repository: seconds in all, MiB to download, and files."""
+    """Limits of a repository: total seconds, MiB to download, and number of files."""
 
     seconds: int = 120
     megabytes: int = 100
     files: int = 200_000
 
     def __str__(self) -> str:
-        """The limits of size for messages; time is reported apart from them."""
+        """The size limits for messages; timeouts are reported separately."""
         return f"{self.megabytes} MiB or {self.files} files"
 
 
 class Git:
-    """Commands for one repository, with a folder of their own and one time limit."""
+    """Git commands for one repository, in one folder and under one time limit."""
 
     def __init__(self, program: str, limits: Limits, client: HttpClient, folder: str) -> None:
         self._program = program
@@ -311,7 +312,7 @@ class Git:
         self._deadline = asyncio.get_running_loop().time() + limits.seconds
 
     async def heads(self, url: str) -> Answer:
-        """The lines for HEAD, as the answer to one call."""
+        """Ask the host for the commit at HEAD; the body has the lines of `git ls-remote`."""
         call = partial(self._call, ["ls-remote", "--quiet", "--", url, "HEAD"], HEAD_SECONDS)
         return await self._client.delegate(call)
 
@@ -325,15 +326,16 @@ class Git:
         return await self._client.delegate(call, attempts=1)
 
     async def tree(self, commit: str) -> HostReply:
-        """All entries below the commit, each ended by NUL; makes no call.
+        """All entries of the commit's tree, each NUL-terminated; makes no call.
 
-        `<mode> <type> <id>`, a tab and the path: with a custom format, Git would quote paths.
+        An entry is `<mode> <type> <id>`, a tab and the path. A custom format would make Git quote
+        paths.
         """
         arguments = ("--git-dir=repository", "ls-tree", "-r", "-z", "--full-tree", commit)
         return await self._run(arguments, (), float(self.limits.seconds))
 
     async def entry(self, commit: str, file: str) -> HostReply:
-        """The entry at a path of the commit, in the form of `tree`; empty if there is none."""
+        """The entry at a path, in the same format as `tree`; empty if there is none."""
         arguments = (
             *("--literal-pathspecs", "--git-dir=repository", "ls-tree", "-z", "--full-tree"),
             *(commit, "--", file),
@@ -373,7 +375,7 @@ class Git:
 
 
 def make_route_config(route: HostRoute, folder: str) -> list[tuple[str, str]]:
-    """The options that confine Git to the route's addresses; writes its authorities to a file."""
+    """Git options that allow only the route's addresses; writes its authorities to a file."""
     scheme = route.url.partition(":")[0]
     addresses = ",".join(f"[{one}]" if ":" in one else one for one in route.addresses)
     config = [(f"protocol.{scheme}.allow", "always"), ("http.proxy", route.proxy)]
@@ -393,9 +395,10 @@ def make_route_config(route: HostRoute, folder: str) -> list[tuple[str, str]]:
 def make_git_environment(
     folder: str, config: Sequence[tuple[str, str]], *, fetches: bool = False
 ) -> dict[str, str]:
-    """The whole environment of the program; secrets are nowhere else, hidden from other processes.
+    """Git's whole environment, with its secrets, which other processes can't read there.
 
-    Its home is the folder, or it would read a `.netrc`. `fetches`: it may fetch missing objects.
+    HOME is the folder, as Git would otherwise read a `.netrc`. `fetches`: Git may fetch missing
+    objects.
     """
     pairs: dict[str, str] = {}
     for i, (key, value) in enumerate(config):
@@ -408,10 +411,10 @@ def make_git_environment(
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_CONFIG_GLOBAL": os.devnull,
         "GIT_ATTR_NOSYSTEM": "1",
-        # No repository around the folder is read.
+        # Ignore any repository around the folder.
         "GIT_CEILING_DIRECTORIES": str(Path(folder).parent),
         "GIT_NO_LAZY_FETCH": "0" if fetches else "1",
-        # What is packed small may be large: no object may take more memory.
+        # A small pack may hold a huge object: cap the memory for one.
         "GIT_ALLOC_LIMIT": _MOST_MEMORY,
         "GIT_CONFIG_COUNT": str(len(config)),
         **pairs,
@@ -422,7 +425,7 @@ LIMITS: Final = Limits()
 CHANGED: Final = Missing(Outcome.TRANSIENT, "it changed while it was read, or did not come whole")
 
 _MOVED: Final = Missing(Outcome.NOT_FOUND, "it has moved; the annotation names its old place")
-# What a collection asks for has to end within five minutes, and a clone may take two.
+# A batch has five minutes, and a clone may take two.
 _BEGIN_WITHIN: Final = 120.0
 _LATER: Final = Missing(Outcome.TRANSIENT, "other clones came first")
 _NO_PROGRAM: Final = Missing(Outcome.NOT_APPLICABLE, "this server lacks the program git")
@@ -437,13 +440,13 @@ def make_git_folder() -> Iterator[str]:
 
 
 def make_git_headers(user: str, password: str) -> dict[str, str]:
-    """The headers by which Git hosts accept a token."""
+    """Basic authentication headers, as Git hosts accept them for tokens."""
     pair = base64.b64encode(f"{user}:{password}".encode()).decode()
     return {"authorization": f"Basic {pair}"}
 
 
 class Clones:
-    """Clones that one collection makes at one host, one after another."""
+    """Clones that one collection makes from one host, one at a time."""
 
     def __init__(self, host: HttpClient) -> None:
         self.limits = LIMITS
@@ -452,7 +455,7 @@ class Clones:
         self._begun = time.monotonic()
 
     async def paths(self, name: str) -> list[str] | Missing:
-        """The paths of all files at the HEAD of a repository, given by its path at the host.
+        """The paths of all files at HEAD; `name` is the repository's path at the host.
 
         Not applicable if Git is not installed.
         """
@@ -485,7 +488,7 @@ async def list_clone_paths(git: Git, url: str, commit: str) -> list[str] | Missi
 
 
 def explain_failed_clone(answer: Answer, limits: Limits) -> Missing:
-    """The reason that there are no paths."""
+    """The reason that a clone failed."""
     if answer.status == TOO_LARGE:
         return report_too_large(limits)
     return _MOVED if answer.status in _MOVED_FOR_GOOD else answer.missing

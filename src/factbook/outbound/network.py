@@ -1,4 +1,4 @@
-"""The network: calls bounded in size and time, to checked addresses or through the proxy."""
+"""Outgoing calls, bounded in size and time, to checked addresses or through the proxy."""
 
 import asyncio
 import ipaddress
@@ -40,7 +40,7 @@ MOST_SECONDS: Final = 30.0
 MOST_BYTES: Final = 20 * 1024 * 1024
 CONNECT_SECONDS: Final = 5.0
 
-# A source that goes down is logged once, by whoever collects; not at every try.
+# The collector logs once that a source is down; don't log each retry.
 instrumentation.set_on_retry_hooks(())
 
 
@@ -61,7 +61,7 @@ class _AgainError(Exception):
 class Sender:
     """Sends calls through one transport, each within `seconds`, reading at most `most_bytes`.
 
-    Nothing is taken from the environment; cookies are not kept; redirects are not followed.
+    Ignores environment variables, keeps no cookies, and follows no redirects.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Sender:
         find_route: Callable[[], Awaitable[HostRoute]] | None = None,
         tracer: Tracer = NO_TRACER,
     ) -> None:
-        """`find_route` raises httpx2.TransportError; without it there are no routes."""
+        """`find_route` may raise httpx2.TransportError; without it, other programs get no route."""
         self._transport = transport
         self._find_route = find_route
         self._tracer = tracer
@@ -97,7 +97,7 @@ class Sender:
     async def send(
         self, method: str, url: str, headers: Mapping[str, str], content: bytes | None = None
     ) -> HostReply:
-        """The host's reply, or the reason that none came."""
+        """Send a request; without a reply, the result has the reason in `failure`."""
         self._under_way += 1
         try:
             about = {"http.request.method": method, **_describe_destination(url)}
@@ -117,7 +117,7 @@ class Sender:
         return await self._ended(self._find_route())
 
     async def delegated(self, exchange: Exchange, proof: Mapping[str, str]) -> HostReply:
-        """The reply that another program obtains from the host with the authenticating headers."""
+        """Let another program call the host with these authentication headers."""
         route = await self.route()
         if isinstance(route, HostReply):
             return route
@@ -141,7 +141,7 @@ class Sender:
         except httpx2.TransportError as error:
             return _describe_failure(error)
         except (UnicodeEncodeError, httpx2.InvalidURL):
-            # Their texts repeat what could not be sent, which may be the credential.
+            # The error's text may quote the credential, so don't repeat it.
             return HostReply(
                 0, failure="the address or a header has a character that cannot be sent"
             )
@@ -169,9 +169,9 @@ class Sender:
     async def repeat(
         self, once: Callable[[], Awaitable[tuple[Answer, bool]]], attempts: int
     ) -> Answer:
-        """The answer of `once`, repeated until it reports that another attempt would not help.
+        """Call `once` until another attempt would not help, and return the last answer.
 
-        At most `attempts` times, with growing, jittered pauses between.
+        At most `attempts` times, with growing, jittered pauses.
         """
         try:
             async for attempt in stamina.retry_context(
@@ -187,11 +187,11 @@ class Sender:
 
 
 def _describe_destination(url: str) -> Attributes:
-    """The call's destination as attributes of a trace; a path or a query may hold a secret."""
+    """Trace attributes of the destination, without path and query, which may hold secrets."""
     try:
         parts = urlsplit(url)
         port = parts.port or (443 if parts.scheme == "https" else 80)
-    except ValueError:  # it is not called either
+    except ValueError:  # such a URL is never called
         return {}
     host = parts.hostname or ""
     return {"url.scheme": parts.scheme, "server.address": host, "server.port": port}
@@ -205,10 +205,10 @@ def _note_reply(span: Span, reply: HostReply) -> None:
 
 
 async def _read_body(chunks: AsyncIterable[bytes], encoding: str, most: int) -> bytes:
-    """The body, decompressed in chunks, so that a small one cannot expand without limit.
+    """The body, decompressed in chunks to stop a small one from expanding without limit.
 
-    Raises _UnreadableError if it is too large before or after decompression, or in an encoding
-    that was not requested.
+    Raises _UnreadableError if the body is too large before or after decompression, or in an
+    encoding that was not requested.
     """
     encoding = encoding.strip().lower()
     if encoding not in {"", "identity", "gzip", "x-gzip"}:
@@ -261,17 +261,17 @@ def _is_caused_by_certificate(error: BaseException | None) -> bool:
 IPAddress = IPv4Address | IPv6Address
 IPNetwork = IPv4Network | IPv6Network
 
-# By the registries of special-purpose addresses (RFC 6890), written out because what the standard
-# library calls global differs between its versions and includes multicast and translated addresses.
+# From the registries of special-purpose addresses (RFC 6890). Written out because `is_global`
+# differs between Python versions and includes multicast and translated addresses.
 _NOT_PUBLIC: Final = tuple(
     IPv4Network(network)
     for network in (
         "0.0.0.0/8",  # this network
         "10.0.0.0/8",  # private
-        "100.64.0.0/10",  # shared by carriers
+        "100.64.0.0/10",  # carrier-grade NAT
         "127.0.0.0/8",  # loopback
-        "168.63.129.16/32",  # a cloud's own services, in a public range
-        "169.254.0.0/16",  # link-local, with the clouds' metadata
+        "168.63.129.16/32",  # Azure's platform services, in a public range
+        "169.254.0.0/16",  # link-local, with cloud metadata services
         "172.16.0.0/12",  # private
         "192.0.0.0/24",  # protocol assignments
         "192.0.2.0/24",  # documentation
@@ -284,8 +284,8 @@ _NOT_PUBLIC: Final = tuple(
         "240.0.0.0/4",  # reserved, with broadcast
     )
 )
-# All else of IPv6 is unspecified, loopback, mapped, translated (64:ff9b::/96), unique-local,
-# link-local, site-local (fec0::/10), multicast or not assigned.
+# The rest of IPv6 is unspecified, loopback, mapped, translated (64:ff9b::/96), unique-local,
+# link-local, site-local (fec0::/10), multicast or unassigned.
 _UNICAST: Final = IPv6Network("2000::/3")
 _NOT_PUBLIC_6: Final = tuple(
     IPv6Network(network)
@@ -299,7 +299,7 @@ _NOT_PUBLIC_6: Final = tuple(
 
 
 class Guard:
-    """Guard that allows public addresses and those in `networks`, strings such as `10.0.0.0/8`."""
+    """Allows connections to public addresses and those in `networks`, such as `10.0.0.0/8`."""
 
     def __init__(self, networks: Iterable[str] = ()) -> None:
         self._networks: tuple[IPNetwork, ...] = tuple(map(ipaddress.ip_network, networks))
@@ -310,7 +310,7 @@ class Guard:
         return found is not None and (self._is_listed(found) or _is_public_address(found))
 
     def lists(self, address: str) -> bool:
-        """True if the address is in one of the setting's networks."""
+        """True if the address is in one of the configured networks."""
         found = _parse_address(address)
         return found is not None and self._is_listed(found)
 
@@ -321,7 +321,7 @@ class Guard:
 
 
 def normalize_literal_address(host: str) -> str | None:
-    """The IP address that a host name spells, in any notation that systems accept, else None."""
+    """The IP address in any notation that systems accept; None for a host name."""
     if found := _parse_address(host):
         return str(found)
     try:
@@ -354,17 +354,16 @@ KEEPALIVE_SECONDS: Final = 30.0
 
 
 async def resolve_host(host: str, port: int) -> Sequence[str]:
-    """The distinct addresses that the system's resolver gives for a name. Raises OSError."""
+    """The distinct addresses of a name from the system's resolver. Raises OSError."""
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
 class Network:
-    """Factory for the senders of this service, all with the same guard, proxy and authorities.
+    """Factory for senders with the configured guard, proxy and certificate authorities.
 
-    `proxied` tells if a host is called through the proxy. Raises ConfigurationError for unusable
-    settings.
+    Raises ConfigurationError for unusable settings.
     """
 
     def __init__(
@@ -390,8 +389,8 @@ class Network:
     ) -> Sender:
         """A sender for the host of the base URL.
 
-        Without encryption only addresses in outgoing_networks are called, and never through the
-        proxy, which would look the address up: that raises ConfigurationError.
+        Plain HTTP reaches only addresses in outgoing_networks. Through the proxy, which would
+        resolve the name itself, it raises ConfigurationError.
         """
         parts = urlsplit(base_url)
         proxied, plain = self.proxied(parts.hostname or ""), parts.scheme == "http"
@@ -448,7 +447,7 @@ class Network:
 
 
 class GuardedBackend(httpcore2.AsyncNetworkBackend):
-    """Network backend that connects to a checked address, never to a name resolved again."""
+    """Network backend that connects to checked addresses, and resolves a name only once."""
 
     def __init__(self, guard: Guard, resolver: Resolver, *, listed_only: bool = False) -> None:
         self._guard = guard
@@ -464,7 +463,7 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
-        """A connection to the first address that answers, if all of the name's are allowed."""
+        """Connect to the first address that answers, if all addresses of the name are allowed."""
         failure: Exception = httpcore2.ConnectError("no address")
         for address in await self.checked(host, port):
             try:
@@ -493,7 +492,7 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
         timeout: float | None = None,  # noqa: ASYNC109 - the library's interface
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
-        """Refused: no host is reached through a socket file."""
+        """Always raises RefusedError: socket files are never called."""
         raise RefusedError("sockets that are files are not called")
 
     async def sleep(self, seconds: float) -> None:
@@ -502,7 +501,7 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
 
 
 class _Transport(httpx2.AsyncBaseTransport):
-    """Transport over the pool; the client library's own does not accept another backend."""
+    """Transport over the pool; httpx2's own accepts no other network backend."""
 
     def __init__(self, pool: httpcore2.AsyncConnectionPool, guard: Guard) -> None:
         self._pool = pool
@@ -574,14 +573,14 @@ def _translate_errors() -> Iterator[None]:
 
 
 def _refuse_literal_address(guard: Guard, host: str) -> None:
-    """Raise for a literal address that is not allowed: a proxy resolves names by itself."""
+    """Raise RefusedError for a forbidden literal address, which a proxy wouldn't check."""
     address = normalize_literal_address(host)
     if address and not guard.allows(address):
         raise RefusedError(f"{host} is not called; outgoing_networks can allow it")
 
 
 def _add_proxy_port(url: str) -> str:
-    """The URL of a proxy with an explicit port, since programs assume different ones."""
+    """The proxy's URL with an explicit port, since programs have different defaults."""
     parts = urlsplit(url)
     if parts.port:
         return url
@@ -617,5 +616,5 @@ def _load_authorities(file: str | None) -> ssl.SSLContext:
 
 @cache
 def _load_system_authorities() -> ssl.SSLContext:
-    """Reading them takes 50 ms."""
+    """Cached, as loading takes 50 ms."""
     return httpx2.create_ssl_context(trust_env=False)

@@ -1,10 +1,10 @@
-"""Outcomes of a call: the raw reply, the answer to read, and the reasons for missing values.
+"""Replies, classified answers, and the reasons for missing values.
 
-A refused credential (`REFUSED`) says nothing about an entity; the vendor's verdict on the entity
-itself (`DENIED`: this repository may not be read) counts at once.
+`REFUSED` means that the host rejects the credential, which says nothing about an entity. `DENIED`
+means that the credential may not read this entity, which counts at once.
 
 A table maps signs in a reply to an outcome and a sentence that names its cause; the first matching
-row decides. Sentences are fixed: no text from a host is repeated but for the names of scopes, which
+row decides. The sentences are fixed and never quote the host, except for names of scopes, which
 consist of letters, colons, dashes and underscores.
 """
 
@@ -39,9 +39,9 @@ class Outcome(Enum):
 class Meaning(NamedTuple):
     """Consequences of an outcome for a missing value.
 
-    `reason` is one of `facts.schema`. `passing`: the vendor said nothing about the value, so the
-    last one is kept for a while; otherwise the value is unknown at once. `retried`: another call in
-    the same run may obtain it.
+    `reason` is a reason from `facts.schema`. `passing`: the vendor said nothing about the value, so
+    the last one stays for a while; otherwise the value becomes unknown at once. `retried`: another
+    call in the same run may obtain the value.
     """
 
     reason: str
@@ -60,9 +60,9 @@ MEANINGS: Final[dict[Outcome, Meaning]] = {
     Outcome.RATE_LIMITED: Meaning("rate-limited", passing=True, retried=True),
     Outcome.TRANSIENT: Meaning("upstream-error", passing=True, retried=True),
     Outcome.TOO_LARGE: Meaning("too-large", passing=False),
-    # A good answer without a part of it, which another call would only repeat.
+    # A successful answer lacks a part, and a retry would not change that.
     Outcome.INCOMPLETE: Meaning("upstream-error", passing=True),
-    # Or an answer of another form than usual.
+    # Also for an answer in an unexpected form.
     Outcome.BAD_DEFINITION: Meaning("bad-definition", passing=True),
 }
 
@@ -125,9 +125,9 @@ class Answer:
     """Result of one request, classified by `outcome`.
 
     `data` is the decoded JSON body, None if there is none. `detail` describes the failure in a
-    sentence without any text from the host. `retry_at` is the time at which a rate limit allows the
-    next call, in milliseconds. `remembered`: an earlier answer that the host confirmed as still
-    valid. `status` is 0 if no answer arrived or no call was made.
+    sentence without text from the host. `retry_at` is the time when a rate limit allows the next
+    call, in milliseconds. `remembered`: the host confirmed that an earlier answer is still valid.
+    `status` is 0 if no answer arrived or no call was made.
     """
 
     outcome: Outcome
@@ -141,22 +141,22 @@ class Answer:
 
     @property
     def ok(self) -> bool:
-        """True if there is something to read."""
+        """True if the call succeeded."""
         return self.outcome is Outcome.OK
 
     @property
     def missing(self) -> Missing:
-        """The reason for values that this answer should have provided."""
+        """The reason for values that are missing because this call failed."""
         return Missing(self.outcome, self.detail)
 
     @property
     def message(self) -> str:
-        """The host's own `message`, for comparison; never to be shown."""
+        """The host's own `message`, for comparison only; never show it."""
         found = self.data.get("message") if isinstance(self.data, dict) else None
         return found if isinstance(found, str) else ""
 
     def read_as(self, type_: type[T]) -> T | Missing:
-        """The data as this type, or the reason that there are none."""
+        """The data converted to this type, or the reason that they are missing."""
         return read_as(self.data, type_) if self.ok else self.missing
 
     def link(self, relation: str) -> str | None:
@@ -169,7 +169,7 @@ class Answer:
 
 
 def read_as(data: Any, type_: type[T]) -> T | Missing:
-    """The data as this type, or the reason that they have another form."""
+    """The data converted to this type; UNUSABLE if they don't match."""
     try:
         return msgspec.convert(data, type_)
     except (msgspec.ValidationError, OverflowError, RecursionError):
@@ -221,7 +221,7 @@ _ERROR_MEMBERS: Final = frozenset({"message", "documentation_url", "status", "er
 
 
 class Signs(NamedTuple):
-    """Input of the table. `text`: the message of a refusing host; `readable`: the body is JSON."""
+    """Signs in a reply. `text` is the host's error message; `readable`: the body is JSON."""
 
     status: int
     headers: Mapping[str, str]
@@ -231,9 +231,9 @@ class Signs(NamedTuple):
 
 
 class Sign(NamedTuple):
-    """One row: an outcome and its condition. `status` and `sign` describe the condition for people.
+    """Row of the table: a condition and its outcome. `status` and `sign` describe it in words.
 
-    `cause` is the sentence that names the cause, if the sign reveals it.
+    `cause` is a sentence that names the cause, if the sign reveals it.
     """
 
     status: str
@@ -269,7 +269,7 @@ def _lacks_scope(signs: Signs) -> bool:
 
 
 def _list_missing_scopes(headers: Mapping[str, str]) -> list[str]:
-    """Scopes that the token lacks, any of which would suffice, as GitHub reports them."""
+    """Scopes that the token lacks, as GitHub reports them; any of them would suffice."""
     if "x-oauth-scopes" not in headers:
         return []
     accepted = _SCOPE.findall(headers.get("x-accepted-oauth-scopes", ""))
@@ -355,14 +355,14 @@ REPEATABLE: Final = frozenset({408, 425, 500, 502, 503, 504})
 
 
 class Verdict(NamedTuple):
-    """Outcome of a reply, and its cause in a sentence if the reply reveals it, else ""."""
+    """Outcome of a reply, and a sentence with its cause; empty if the reply doesn't reveal it."""
 
     outcome: Outcome
     cause: str
 
 
 def judge_reply(reply: HostReply, data: Any, *, readable: bool = True) -> Verdict:
-    """The verdict on a reply whose body decodes to `data`, if it is `readable`."""
+    """Classify a reply. `data` is its decoded body; `readable` is false if decoding failed."""
     text, types = _read_host_message(reply.status, data), _list_error_types(data)
     signs = Signs(reply.status, reply.headers, text, types, readable)
     sign = next(sign for sign in SIGNS if sign.fits(signs))
@@ -372,7 +372,7 @@ def judge_reply(reply: HostReply, data: Any, *, readable: bool = True) -> Verdic
 
 
 def judge_graphql_error(error: Mapping[str, Any]) -> Verdict:
-    """The verdict on one error of a GraphQL answer: transient unless its type says otherwise."""
+    """Classify one error of a GraphQL answer: transient unless its type says otherwise."""
     outcome = _GRAPHQL_OUTCOMES.get(_read_error_type(error), Outcome.TRANSIENT)
     if outcome is not Outcome.DENIED:
         return Verdict(outcome, "")
@@ -402,9 +402,9 @@ def _list_error_types(data: Any) -> frozenset[str]:
 
 
 def _read_host_message(status: int, data: Any) -> str:
-    """The host's message, from the members where hosts put one.
+    """The host's error message.
 
-    In a good answer only if it holds nothing else: a commit has a `message`, too.
+    A successful answer has one only if it holds nothing else: a commit has a `message`, too.
     """
     if not isinstance(data, dict):
         return ""

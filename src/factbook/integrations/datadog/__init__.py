@@ -1,9 +1,9 @@
 """Datadog: the observability shape.
 
-A target is the text of both lists of tags, of monitors and of objectives: `service:app service:app`
-is equal for all entities with the same tags. Tags are compared in Datadog's normalized form. Both
-listings are read completely, once for all targets of a run: searches would take fewer calls for a
-few targets, but their index also matches words in names and scopes.
+A target combines the tags of monitors and of objectives: `service:app service:app` is equal for all
+entities with the same tags. Tags are compared in Datadog's normalized form. Each run reads both
+lists completely: searches would take fewer calls for a few targets, but their index also matches
+words in names and scopes.
 """
 
 import re
@@ -38,7 +38,7 @@ SITE: Final = "datadoghq.com/site"
 KEYS: Final = (SERVICE_NAME, SLO_TAG, MONITOR_TAGS)
 MOST_TAGS: Final = 20
 MOST_CHARACTERS: Final = 200
-# What queries have and tags have not: `env:prod AND NOT team:(a OR b)`, `scope:{env:prod}`.
+# Marks of queries, which tags never contain: `env:prod AND NOT team:(a OR b)`, `scope:{env:prod}`.
 _QUERY: Final = re.compile(r"[(){}*]|\b(?:AND|OR|NOT|IN)\b")
 _REPLACED: Final = re.compile(r"[^\w:./-]")
 
@@ -70,7 +70,7 @@ class DatadogOptions(InstanceOptions, frozen=True, kw_only=True):
 
     @property
     def address(self) -> str:
-        """The address of the interface, without a slash at its end."""
+        """The URL of the API, without a trailing slash."""
         return (self.base_url or f"https://api.{self.site}").rstrip("/")
 
     def problems(self) -> Iterator[str]:
@@ -90,8 +90,7 @@ class DatadogOptions(InstanceOptions, frozen=True, kw_only=True):
 def find_datadog_target(options: DatadogOptions, entity: Mapping[str, Any]) -> str | Missing:
     """The tags that the entity's annotations name, or the reason that there are none for this site.
 
-    The tags of a kind come from its own annotation if there is one, else from the name of the
-    service.
+    The tags of monitors and objectives come from their own annotation, else from the service name.
     """
     known = get_annotations(entity)
     site, own = known.get(SITE, options.site), {options.site, f"app.{options.site}"}
@@ -132,9 +131,9 @@ def _join_tags(tags: Iterable[str]) -> str:
     return ",".join(found) if sound and len(found) <= MOST_TAGS else ""
 
 
-# Half of what Datadog allows: a page with long messages stays below the largest answer read.
+# Half of Datadog's maximum: a page with long messages stays below the client's size limit.
 PAGE: Final = 500
-# 100,000 of a kind: beyond it there is no figure rather than a late one.
+# 100,000 monitors or objectives; beyond that, a figure would take too long.
 MOST_PAGES: Final = 200
 _INCOMPLETE: Final = Missing(Outcome.TRANSIENT, "answered with errors")
 _NO_TAGS: Final = Missing(Outcome.NO_ANNOTATION, "no annotation lists their tags")
@@ -156,7 +155,7 @@ PROBES: Final = (
     ),
 )
 
-# The tags of each one listed.
+# Tags of each monitor or objective.
 Listed = Sequence[frozenset[str]]
 
 
@@ -214,9 +213,9 @@ def make_datadog_facts(
 
 
 def _count_tagged(wanted: Sequence[str], listed: Listed | Missing) -> Iterable[int | Missing]:
-    """The number of entries that have all of the tags, for each of the wanted lists of tags.
+    """For each list of tags, the number of entries that have all of its tags.
 
-    Uses an index by tag, so that the cost is not the product of both lists.
+    An index by tag avoids comparing every pair.
     """
     if isinstance(listed, Missing):
         return [listed if tags else _NO_TAGS for tags in wanted]
@@ -236,7 +235,7 @@ def _make_datadog_integration(instance: Instance[DatadogOptions]) -> Integration
             {"dd-api-key": options.api_key, "dd-application-key": options.application_key}
         ),
         base_url=options.address,
-        # Each listing goes on from page to page.
+        # One call for each of the two lists.
         calls_at_once=2,
         target=partial(find_datadog_target, options),
         collect=collect_datadog,

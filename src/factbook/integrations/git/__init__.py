@@ -1,4 +1,4 @@
-"""Git: the files of a repository on any host, by a clone without contents."""
+"""Git: the files of a repository on any host, from a clone without file contents."""
 
 import re
 import zlib
@@ -42,8 +42,8 @@ from factbook.settings.option_tables import HOST_PATTERN, about
 
 LONGEST: Final = 500
 
-# A part of a path with which hosts go on behind a repository, and how many parts stand before it
-# at least: a group may well be called `src`.
+# Segments that follow a repository in URLs of hosts, with the minimum number of segments before
+# them: a group may be called `src`.
 _AFTER: Final = {"-": 1, "tree": 1, "blob": 1, "src": 2}
 
 _SECRET: Final = re.compile(r"[\x21-\x7e]*")
@@ -77,17 +77,17 @@ class GitOptions(InstanceOptions, frozen=True, kw_only=True):
 
     @property
     def url(self) -> str:
-        """The address of the host, without a slash at its end."""
+        """The base URL of the host, without a trailing slash."""
         return (self.base_url or f"https://{self.host}").rstrip("/")
 
     @property
     def limits(self) -> Limits:
-        """The limits at which a repository is given up."""
+        """The limits beyond which a repository is not read."""
         return Limits(self.seconds, self.megabytes, self.most_files)
 
     @property
     def prefixes(self) -> list[str]:
-        """The path prefixes to read, without slashes at their ends."""
+        """The path prefixes to read, without outer slashes."""
         return [path.strip("/") for path in self.paths]
 
     def problems(self) -> Iterator[str]:
@@ -124,7 +124,7 @@ def find_git_target(options: GitOptions, entity: Mapping[str, Any]) -> str | Mis
 
 
 def cut_repository_path(parts: Sequence[str]) -> Sequence[str]:
-    """The repository's segments in the path of a web page: up to the first marker of their end.
+    """The repository's segments in the path of a web page, up to a marker such as `tree`.
 
     All segments if the path ends with `.git`, unless one is `-`, which cannot be a name.
     """
@@ -151,7 +151,7 @@ _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _NO_BRANCH: Final = Missing(Outcome.NOT_APPLICABLE, "its HEAD is a branch that does not exist")
 _NOT_GIT: Final = Missing(Outcome.TRANSIENT, NOT_GIT)
 _NO_FILE: Final = Missing(Outcome.NOT_FOUND, "it has no such file")
-# Larger ones are asked for again.
+# Larger files are fetched again.
 _LARGEST_KEPT: Final = 1024 * 1024
 _DAYS_KEPT: Final = 30
 
@@ -164,7 +164,7 @@ class HeadCommit(NamedTuple):
 
 
 class _Note(msgspec.Struct, array_like=True):
-    """Facts kept about a repository: its path in the host's spelling."""
+    """Stored data about a repository: the path that its host accepts."""
 
     name: str = ""
 
@@ -177,7 +177,7 @@ async def collect_git(
     memory: Memory,
     now: int,
 ) -> dict[str, Collected]:
-    """The facts about each target, the path of a repository, or the reason for their absence."""
+    """Facts about each target (a repository's path), or the reason that they are missing."""
     found = {}
     for target in targets:
         with make_git_folder() as place:
@@ -258,7 +258,7 @@ class Reading:
         return answer.body if answer.ok else self._why(answer)
 
     async def _heads(self, known: str) -> tuple[str, Answer]:
-        """The answer for HEAD, and the path under which the host answers; some need `.git`."""
+        """The path that the host accepts, as some hosts need `.git`, and its answer for HEAD."""
         names = [self._target]
         if not self._target.endswith(".git"):
             names.append(f"{self._target}.git")
@@ -270,7 +270,7 @@ class Reading:
         return name, answer
 
     async def _without_head(self, name: str) -> Paths | Missing:
-        """No paths if it is empty; Git reports the same of a web page that is not a repository."""
+        """No paths if the repository is empty; Git reports a plain web page the same way."""
         answer = await self._client.get(
             build_path(*name.split("/")) + "/info/refs",
             query={"service": "git-upload-pack"},
@@ -319,7 +319,7 @@ class _StoredFile(msgspec.Struct, array_like=True):
 async def read_git_file(
     program: str, options: GitOptions, target: str, file: str, client: HttpClient, memory: Memory
 ) -> Answer:
-    """The file at this path, its bytes as the body; fetched again only if HEAD has moved."""
+    """Read a file of the default branch into the body; fetched again only if HEAD moved."""
     with make_git_folder() as place:
         reading = Reading(Git(program, options.limits, client, place), client, memory, target)
         found = await reading.commit()
@@ -361,7 +361,7 @@ def _make_git_integration(instance: Instance[GitOptions]) -> Integration:
         base_url=options.url,
         at_once=4,
         target=partial(find_git_target, options),
-        # One that takes long keeps no other back.
+        # A slow repository doesn't delay others.
         batches=partial(split_targets, size=1),
         collect=partial(collect_git, git, options),
         read=partial(read_git_file, git, options),

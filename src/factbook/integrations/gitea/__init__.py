@@ -1,6 +1,6 @@
 """Gitea and Forgejo: the code-host shape, branch protection, and the files of a repository.
 
-Protection of the default branch is that of the branch itself and of the rule that protects it.
+Protection of the default branch comes from the branch itself and from its protection rule.
 """
 
 from collections.abc import Iterable, Sequence
@@ -48,14 +48,14 @@ _NOT_LISTED: Final = Missing(Outcome.TRANSIENT, "the branch's rule is not among 
 
 
 class ProtectionLeaves(NamedTuple):
-    """The leaves of both groups."""
+    """The leaves of branchProtection and codeReview."""
 
     protection: Leaves
     review: Leaves
 
 
-# No rule restricts anything. Gitea refuses to delete a default branch even so, as other code hosts
-# do; the leaf is about rules.
+# No rule applies. Gitea refuses to delete a default branch anyway, as other code hosts do, but the
+# leaf is about rules.
 UNPROTECTED: Final = ProtectionLeaves(
     {
         "enabled": False,
@@ -79,7 +79,7 @@ UNPROTECTED: Final = ProtectionLeaves(
 def find_effective_rule(
     branch: GiteaBranch, name: str, rules: Iterable[ProtectionRule]
 ) -> ProtectionRule | Missing:
-    """The rule that protects the branch of this name, among those of the repository."""
+    """The repository's rule that protects the branch `name`."""
     wanted = branch.effective_branch_protection_name or name
     found = (rule for rule in rules if wanted in {rule.rule_name, rule.branch_name})
     return next(found, _NOT_LISTED)
@@ -102,7 +102,7 @@ def _make_gitea_protection(rule: ProtectionRule | Missing) -> Leaves:
         # A protected branch cannot be deleted.
         "allowDeletions": False,
         "requiredLinearHistory": _NO_SUCH_RULE,
-        # Where there is no such setting a protected branch refuses all of them.
+        # Without this setting, a protected branch refuses all force pushes.
         "allowForcePushes": (
             rule if isinstance(rule, Missing) else rule.enable_force_push or False
         ),
@@ -115,7 +115,7 @@ def _make_gitea_review(branch: GiteaBranch, rule: ProtectionRule | Missing) -> L
     required = branch.required_approvals
     return {
         "dismissStaleReviews": _get_rule_value(rule, "dismiss_stale_approvals"),
-        # Code owners are asked to review; here an open request blocks the merge.
+        # Gitea asks code owners to review; this setting blocks the merge until they have.
         "requireCodeOwnerReviews": _get_rule_value(rule, "block_on_official_review_requests"),
         "requireLastPushApproval": _NO_SUCH_RULE,
         "strictRequiredStatusChecks": _requires_up_to_date(branch, rule),
@@ -126,7 +126,7 @@ def _make_gitea_review(branch: GiteaBranch, rule: ProtectionRule | Missing) -> L
 
 
 def _requires_up_to_date(branch: GiteaBranch, rule: ProtectionRule | Missing) -> bool | Missing:
-    """True if checks are required, and so is a branch that is up to date."""
+    """True if status checks and an up-to-date branch are required."""
     if branch.enable_status_check is False:
         return False
     checks = _get_rule_value(rule, "enable_status_check")
@@ -143,7 +143,7 @@ def _get_rule_value(rule: ProtectionRule | Missing, name: str) -> Any:
     return _NOT_SAID if value is None else value
 
 
-# The last is Forgejo's own.
+# Only Forgejo reads the last one.
 CODEOWNERS: Final = frozenset(
     {"CODEOWNERS", "docs/CODEOWNERS", ".gitea/CODEOWNERS", ".forgejo/CODEOWNERS"}
 )
@@ -195,14 +195,14 @@ class GiteaSnapshot:
 
 
 def explain_no_pulls(repository: GiteaRepository) -> Missing | None:
-    """The reason that the repository has no pull requests, if it cannot have any."""
+    """The reason if the repository can't have pull requests."""
     if not repository.has_pull_requests:
         return _PULLS_OFF
     return _NO_PULLS if repository.mirror or repository.empty else None
 
 
 def explain_no_issues(repository: GiteaRepository) -> Missing | None:
-    """The reason that the repository has no issues, if it cannot have any."""
+    """The reason if the repository can't have issues."""
     if not repository.has_issues:
         return _ISSUES_OFF
     return None if repository.external_tracker is None else _ISSUES_ELSEWHERE
@@ -256,7 +256,7 @@ def _make_gitea_code_review(known: GiteaSnapshot) -> Leaves:
     return {**rules, **code_host.make_codeowners_leaves(known.paths, CODEOWNERS, _NO_CHECK)}
 
 
-# So few that a host which lets every call run into its timeout is given up within a batch's time.
+# Few enough that a batch ends in time even if every call to the host times out.
 BATCH: Final = 10
 MOST_COLLABORATORS: Final = 1_000
 
@@ -267,7 +267,7 @@ _NO_BRANCH: Final = Missing(Outcome.NOT_APPLICABLE, "the repository is empty")
 _BRANCH_HIDDEN: Final = Missing(Outcome.DENIED, "the credential may not read the default branch")
 _RULES_HIDDEN: Final = Missing(Outcome.DENIED, "rules of branches need administration")
 _COLLABORATORS_HIDDEN: Final = Missing(Outcome.DENIED, "collaborators need write access")
-# What a server gives at most unless it is configured otherwise; 200,000 entries.
+# A server's default maximum; with MOST_TREE_PAGES, 200,000 entries.
 _TREE_PAGE: Final = 1_000
 MOST_TREE_PAGES: Final = 200
 
@@ -278,7 +278,7 @@ _TOO_LARGE: Final = Missing(Outcome.TOO_LARGE, f"the tree has more than {MOST_TR
 async def collect_gitea(
     options: GiteaOptions, targets: Sequence[str], client: HttpClient, memory: Memory, now: int
 ) -> dict[str, Collected]:
-    """The facts about each target (`owner/name`) at this time, or the reason for their absence."""
+    """Facts about each target (`owner/name`), or the reason that they are missing."""
     api = GiteaApi(client, options, memory, now)
     return await run_for_each(targets, partial(_collect_repository, api))
 
@@ -286,13 +286,13 @@ async def collect_gitea(
 async def read_gitea_file(
     options: GiteaOptions, target: str, file: str, client: HttpClient, memory: Memory
 ) -> Answer:
-    """The file at this path, its bytes as the body; fetched again only if it has changed."""
+    """Read a file of the default branch into the body; fetched again only if it changed."""
     url = f"{options.rest}{build_path('repos', *target.split('/'), 'raw', *file.split('/'))}"
     return await client.get(url, headers=ANYTHING, memory=memory, decode=False, follow=True)
 
 
 async def _collect_repository(api: GiteaApi, target: str) -> Collected:
-    # An old name leads to the repository; it is asked for by its present one from then on.
+    # A former name redirects to the repository; later calls use its current name.
     found = await api.one(build_path("repos", *target.split("/")), GiteaRepository, None)
     if isinstance(found, Missing):
         return Collected(missing={"": found})
@@ -300,7 +300,6 @@ async def _collect_repository(api: GiteaApi, target: str) -> Collected:
 
 
 async def _collect_snapshot(api: GiteaApi, repository: GiteaRepository) -> GiteaSnapshot:
-    """The data collected about one repository."""
     cutoff = api.now - code_host.MONTH
     known = GiteaSnapshot(repository, cutoff)
     own = build_path("repos", *repository.full_name.split("/"))
@@ -430,7 +429,7 @@ def _make_gitea_integration(instance: Instance[GiteaOptions]) -> Integration:
         further={
             options.git: instance.credential(make_git_headers(options.token, "x-oauth-basic")),
         },
-        # There is no limit to read from answers, and many servers are small.
+        # Gitea reports no rate limit, and many servers are small.
         calls_at_once=4,
         target=partial(find_gitea_target, options),
         batches=partial(split_targets, size=BATCH),

@@ -1,7 +1,7 @@
 """Settings of a Gitea or Forgejo instance, and requests to it.
 
-Types of answers are limited to the fields that are read. Of pull requests, the few pages that merge
-times need are read, and the number ever merged.
+Answer types have only the fields in use. Of pull requests, only the few pages for merge times are
+read, and the number ever merged.
 """
 
 import re
@@ -34,7 +34,7 @@ class GiteaOptions(CodeHostOptions, frozen=True, kw_only=True):
 
     API: ClassVar[str] = "/api/v1"
     EXAMPLE: ClassVar[str] = "git.example.com"
-    # Names that Gitea gives out; what else an annotation holds never becomes part of a request.
+    # Names that Gitea allows; no other text of an annotation gets into a request.
     PATTERN: ClassVar[re.Pattern[str]] = re.compile(
         r"[a-z0-9][a-z0-9._-]{0,99}/[a-z0-9._-]{1,100}", re.ASCII
     )
@@ -80,7 +80,7 @@ def find_gitea_target(options: GiteaOptions, entity: Mapping[str, Any]) -> str |
 Form = TypeVar("Form")
 Row = TypeVar("Row")
 
-# What servers give at most unless they are configured otherwise.
+# The default maximum of servers.
 PAGE: Final = 50
 # 5,000 pull requests or issues.
 MOST_PAGES: Final = 100
@@ -90,18 +90,18 @@ NO_TOTAL: Final = Missing(Outcome.TRANSIENT, "no total in the answer")
 
 
 class Rows(NamedTuple, Generic[Row]):
-    """Part of a list; `total` is None if the host does not state it."""
+    """Part of a list; `total` is None if the host doesn't report it."""
 
     rows: list[Row]
     total: int | None
 
     def ends(self, read: int) -> bool:
-        """True if the list ends with these rows, `read` being the number read with them."""
+        """True if the list ends with these rows; `read` counts all rows so far."""
         return not self.rows or (self.total is not None and read >= self.total)
 
 
 class GiteaApi(CodeHostApi[GiteaOptions]):
-    """Client for a Gitea instance, with the time of one collection."""
+    """Client for a Gitea instance, for one collection at the time `now`."""
 
     async def get(self, target: str, **query: str | int) -> Answer:
         """Send a request; redirects from a repository's former name are followed."""
@@ -110,10 +110,10 @@ class GiteaApi(CodeHostApi[GiteaOptions]):
     async def one(
         self, target: str, form: type[Form], hidden: Missing | None = HIDDEN, **query: str | int
     ) -> Form | Missing:
-        """The answer in this form.
+        """The answer in this form, or the reason that it is missing.
 
-        `hidden` is the reason given for "not found", which Gitea often answers for what exists
-        but may not be read. With None, the answer is taken literally.
+        `hidden` replaces "denied" and "not found", as Gitea often answers 404 for hidden objects.
+        None keeps the original reason.
         """
         found = await self._ask(target, form, hidden, query)
         return found if isinstance(found, Missing) else found[0]
@@ -144,8 +144,8 @@ class GiteaApi(CodeHostApi[GiteaOptions]):
     ) -> tuple[Rows[Row], bool] | Missing:
         """The rows of at most `most` pages, and true if the list is complete.
 
-        If the host states that there are more, or a recent run found so, only the first page is
-        read; `what` distinguishes lists of one URL.
+        Reads only the first page if the host reports more rows, or a recent run found more; `what`
+        distinguishes lists of one URL.
         """
         found = Rows[Row]([], None)
         key = f"{what}:{self.host}{target}"
@@ -177,7 +177,7 @@ class GiteaApi(CodeHostApi[GiteaOptions]):
         return found, int(text) if is_total else None
 
 
-# Source: models/user/user_system.go of Gitea and Forgejo: the ghost, and below it their own actors.
+# Source: models/user/user_system.go of Gitea and Forgejo. Lower ids are the server's own actors.
 _GHOST: Final = -1
 
 Moment = Annotated[datetime, Meta(tz=True)]
@@ -185,7 +185,7 @@ Commit = Annotated[str, Meta(pattern=r"\A(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")]
 
 
 class GiteaRepository(msgspec.Struct):
-    """Repository; `full_name` is its present one."""
+    """Repository; `full_name` is its current name."""
 
     id: int
     full_name: Slug
@@ -205,12 +205,12 @@ class GiteaUser(msgspec.Struct):
 
     @property
     def is_gone(self) -> bool:
-        """True if it stands for all deleted accounts."""
+        """True for the account that stands for all deleted ones."""
         return self.id == _GHOST
 
     @property
     def is_bot(self) -> bool:
-        """True if it is one of the server's own, such as that of its actions."""
+        """True for the server's own accounts, such as that of its actions."""
         return self.id < _GHOST
 
 
@@ -246,7 +246,7 @@ class BranchCommit(msgspec.Struct):
 
 
 class GiteaBranch(msgspec.Struct):
-    """Branch, as it appears to everyone with read access to the code.
+    """Branch, as visible with read access to the code.
 
     `effective_branch_protection_name` is empty unless the credential may administer the repository.
     """
@@ -259,7 +259,7 @@ class GiteaBranch(msgspec.Struct):
 
 
 class ProtectionRule(msgspec.Struct):
-    """Branch protection rule; None for fields that this version does not have.
+    """Branch protection rule; fields that the server's version lacks are None.
 
     `block_admin_merge_override` is Gitea's name and `apply_to_admins` Forgejo's.
     """
@@ -293,7 +293,7 @@ class GiteaTreePage(msgspec.Struct):
 
 
 MOST_CLOSED: Final = MOST_PAGES * PAGE
-# A pull request that is deleted leaves the count when all are listed again.
+# Deleted pull requests leave the count with the next full listing.
 _KEPT_FOR: Final = 30 * DAY
 
 _CHANGED: Final = Missing(Outcome.TRANSIENT, "the list changed while it was read")
@@ -306,8 +306,8 @@ _HIDDEN_PULLS: Final = Missing(Outcome.DENIED, "counting merged pull requests ne
 class Closed(NamedTuple):
     """Figures of the closed pull requests.
 
-    `merged` holds all that merge times are computed from; `total` is the number of closed pull
-    requests, `ever_merged` the number of those merged.
+    `merged` has the pull requests that merge times need; `total` is the number of closed pull
+    requests, `ever_merged` the number of merged ones.
     """
 
     merged: list[MergedPull]
@@ -317,7 +317,7 @@ class Closed(NamedTuple):
 
 @dataclass
 class _Recent:
-    """Pull requests from the most recently updated on; `whole` if they are all closed ones."""
+    """The most recently updated closed pull requests; `whole`: these are all of them."""
 
     pulls: dict[int, GiteaPullRequest] = field(default_factory=dict)
     total: int | None = None
@@ -362,7 +362,7 @@ async def get_closed_pulls(
 async def _list_recent_pulls(
     api: GiteaApi, repository: GiteaRepository, cutoff: int
 ) -> _Recent | Missing:
-    """As many pull requests as merge times need."""
+    """The recently updated pull requests that merge times need."""
     target = build_path("repos", *repository.full_name.split("/"), "pulls")
     what = f"recent:{api.host}/{repository.id}"
     if await exceeds_noted_limit(api.memory, what, MOST_PAGES, api.now):
@@ -397,7 +397,6 @@ async def _list_recent_pulls(
 async def _count_merged_pulls(
     api: GiteaApi, repository: GiteaRepository, recent: _Recent
 ) -> int | Missing:
-    """The number of pull requests ever merged."""
     total = recent.total
     if recent.whole:
         return _CHANGED if len(recent.pulls) < (total or 0) else len(recent.merged)
@@ -410,7 +409,7 @@ async def _count_merged_pulls(
         if isinstance(changed, Missing):
             return changed
         numbers = changed.union(kept.numbers)
-        # Were there more merged than closed ones, some would have been deleted.
+        # More merged than closed pull requests means that some were deleted.
         if total is None or len(numbers) <= total:
             changes = _StoredMerges(kept.since, until, sorted(numbers))
             if changes != kept:

@@ -1,7 +1,7 @@
 """GitHub: the code-host shape, dependency alerts, and the files of a repository.
 
-REST requests tell "none" from "not allowed" where GraphQL's answer is empty for both: at most one
-of each kind for a repository and day. They are repeated after a day or slightly more.
+Where GraphQL gives the same empty answer for "none" and "not allowed", a REST probe distinguishes
+them: at most one of each kind per repository and day. Results are valid for 24 to 36 hours.
 """
 
 import zlib
@@ -61,7 +61,7 @@ class _StoredProbe(msgspec.Struct):
 
 
 def needs_protection_probe(found: RepositoryData) -> bool:
-    """True if the classic rule may be missing in GraphQL for lack of permission."""
+    """True if GraphQL may omit the classic rule for lack of permission."""
     branch = found.repository.default_branch_ref
     return (
         branch is not None
@@ -73,7 +73,7 @@ def needs_protection_probe(found: RepositoryData) -> bool:
 
 
 def needs_alerts_probe(found: RepositoryData) -> bool:
-    """True if there are no alerts at all, as a reader without permission sees it, too."""
+    """True if GraphQL shows no alerts at all, as it also does without permission."""
     repository = found.repository
     counts = (repository.open_alerts, repository.fixed_alerts, repository.dismissed_alerts)
     return bool(repository.has_vulnerability_alerts_enabled) and all(
@@ -84,7 +84,7 @@ def needs_alerts_probe(found: RepositoryData) -> bool:
 async def probe_classic_rule(
     api: GithubApi, repository: GithubRepository, branch: str
 ) -> Classic | Missing:
-    """The classic rule of a branch, `protection.NO_RULE`, or the reason that it is unknown."""
+    """The classic rule of a branch, `facts.NO_RULE`, or the reason that it is unknown."""
     key = f"protection:{repository.id}:{branch}"
     kept = await _get_stored_probe(api, key)
     if kept is None:
@@ -152,7 +152,7 @@ async def _get_stored_probe(api: GithubApi, key: str) -> _StoredProbe | None:
 
 
 def _spread_expiry(key: str) -> int:
-    """Extra time that a result is valid after a day, so that those of a first run expire apart."""
+    """Extra validity of up to half a day, which spreads the probes of a first run."""
     return zlib.crc32(key.encode()) % _SPREAD
 
 
@@ -161,9 +161,9 @@ async def _store_probe(api: GithubApi, key: str, kept: _StoredProbe) -> None:
         await api.memory.put(key, msgspec.json.encode(kept), days=2)
 
 
-# Three questions of twenty, and one for the further pages of all of them.
+# Three queries for 20 repositories each, and one for the further pages of all of them.
 BATCH: Final = 3 * facts.REPOSITORIES_AT_ONCE
-# Calls for one tree that GitHub cuts off at 100,000 entries.
+# Calls for one tree; GitHub truncates an answer at 100,000 entries.
 MOST_CALLS: Final = 200
 
 _HIDDEN: Final = Missing(Outcome.DENIED, "the credential may not read the contents")
@@ -174,7 +174,7 @@ _EMPTY_REPOSITORY: Final = 409
 async def collect_github(
     options: GithubOptions, targets: Sequence[str], client: HttpClient, memory: Memory, now: int
 ) -> dict[str, Collected]:
-    """The facts about each target (`owner/name`) at this time, or the reason for their absence."""
+    """Facts about each target (`owner/name`), or the reason that they are missing."""
     api = GithubApi(client, options, memory, now)
     cutoff = now - MONTH
     since = format_timestamp(cutoff)
@@ -197,7 +197,7 @@ async def collect_github(
 async def read_github_file(
     options: GithubOptions, target: str, file: str, client: HttpClient, memory: Memory
 ) -> Answer:
-    """The file at this path, its bytes as the body; fetched again only if it has changed."""
+    """Read a file of the default branch into the body; fetched again only if it changed."""
     url = f"{options.rest}{build_path('repos', *target.split('/'), 'contents', *file.split('/'))}"
     raw = {"accept": "application/vnd.github.raw+json"}
     return await client.get(
@@ -213,7 +213,7 @@ async def _complete_snapshot(
     *,
     bots: bool,
 ) -> facts.GithubSnapshot:
-    """The data of a repository, completed by the queries that only REST supports."""
+    """The data of a repository, with the results of the REST probes that it needs."""
     known = facts.GithubSnapshot(
         found, await _list_default_paths(api, found), cutoff, bypassed=bypassed, bots=bots
     )
@@ -302,13 +302,13 @@ class _Walk:
         return answer.data if isinstance(answer.data, _Tree) else UNUSABLE
 
 
-# GitHub asks for no concurrency of heavy questions: those of GraphQL come one after another,
-# because one batch is under way at a time. REST's are light.
+# GitHub asks clients not to run heavy queries concurrently. GraphQL queries run one after another,
+# as only one batch is under way at a time. REST calls are light.
 _CALLS_AT_ONCE: Final = 6
-# GitHub allows 900 points of REST in a minute, of which each of these calls takes one.
-# Source: docs.github.com, "Rate limits for the REST API", about secondary rate limits.
+# GitHub allows 900 REST points per minute, and each of these calls costs one. Source:
+# docs.github.com, "Rate limits for the REST API", about secondary rate limits.
 _PACE: Final = {"core": 720}
-# It costs one point of the limit, and every credential may ask it.
+# Costs one point, and works with any credential.
 _QUESTION: Final = {"query": "{ rateLimit { remaining } }"}
 
 
@@ -320,7 +320,7 @@ def _make_github_integration(instance: Instance[GithubOptions]) -> Integration:
         source=instance.source(
             f"Pull requests, issues, protection, alerts and files on {options.host}.",
             (SLUG, SOURCE_LOCATION, *own),
-            # Its limits are of an hour, after which a run goes on.
+            # Limits reset every hour, and the run resumes then.
             minutes=120,
         ),
         authorize=credentials.interface,

@@ -1,10 +1,10 @@
 """Settings and credentials of a GitHub instance, and GraphQL and REST requests to it.
 
-A credential is a token, or an app that fetches a token valid for one hour as needed. Source:
-GitHub's documentation of app authentication: a JSON Web Token signed with RS256, valid for at most
-ten minutes, is exchanged for the token of an installation.
+A credential is a token, or an app, which fetches tokens valid for one hour. Source: GitHub's
+documentation of app authentication: a JSON Web Token signed with RS256, valid for at most ten
+minutes, is exchanged for the token of an installation.
 
-Owners, names and cursors are variables, never part of a document. An answer of another form is
+Owners, names and cursors are variables, never part of a query. Answers in an unexpected form are
 rejected on decoding.
 """
 
@@ -40,7 +40,7 @@ from factbook.settings.option_tables import about, url_origin
 GITHUB: Final = "github.com"
 SLUG: Final = "github.com/project-slug"
 _TENANT: Final = ".ghe.com"
-# In the header of a key in PEM: of PKCS #8, and of the older format.
+# Marks of encrypted PEM keys: in PKCS #8, and in the older format.
 _ENCRYPTED_MARKS: Final = ("BEGIN ENCRYPTED PRIVATE KEY", "4,ENCRYPTED")
 
 
@@ -48,7 +48,7 @@ class GithubOptions(CodeHostOptions, frozen=True, kw_only=True):
     """Instance of GitHub with one credential: a token, or an app's installation."""
 
     EXAMPLE: ClassVar[str] = "github.example.com"
-    # Names that GitHub gives out; what else an annotation holds never becomes part of a request.
+    # Names that GitHub allows; no other text of an annotation gets into a request.
     PATTERN: ClassVar[re.Pattern[str]] = re.compile(
         r"[a-z0-9][a-z0-9_-]{0,98}/[a-z0-9._-]{1,100}", re.ASCII
     )
@@ -82,19 +82,19 @@ class GithubOptions(CodeHostOptions, frozen=True, kw_only=True):
 
     @property
     def rest(self) -> str:
-        """The address of the REST interface, without a slash at its end."""
+        """The URL of the REST API, without a trailing slash."""
         is_cloud = self.host == GITHUB or self.host.endswith(_TENANT)
         default = f"https://api.{self.host}" if is_cloud else f"https://{self.host}/api/v3"
         return (self.api_url or default).rstrip("/")
 
     @property
     def graphql(self) -> str:
-        """The address of the GraphQL interface: on a server `/api/graphql`, else `/graphql`."""
+        """The URL of the GraphQL API: `/api/graphql` on a server, else `/graphql`."""
         return self.graphql_url or f"{self.rest.removesuffix('/v3')}/graphql"
 
     @property
     def git(self) -> str:
-        """The address of the host's repositories, without a slash at its end."""
+        """The base URL of the host's repositories, without a trailing slash."""
         return (self.clone_url or f"https://{self.host}").rstrip("/")
 
     @property
@@ -121,8 +121,8 @@ class GithubOptions(CodeHostOptions, frozen=True, kw_only=True):
 def find_github_target(options: GithubOptions, entity: Mapping[str, Any]) -> str | Missing:
     """`owner/name` in lower case, or the reason that there is none at this host.
 
-    A slug counts for the host that the entity's location names, else for the one in its own key.
-    Without a slug, the location itself has to be on this host.
+    A slug belongs to the host of the entity's location, else to the host in its key. Without a
+    slug, the location has to be on this host.
     """
     known = get_annotations(entity)
     place = find_location(entity)
@@ -136,7 +136,7 @@ def find_github_target(options: GithubOptions, entity: Mapping[str, Any]) -> str
     return options.named(given) if isinstance(given, str) else options.located(place)
 
 
-# Clocks differ: the documentation advises to date the issue a minute back.
+# GitHub recommends an issue time one minute in the past, as clocks differ.
 _ISSUED_BEFORE: Final = 60
 _VALID: Final = 9 * 60
 _RENEWED_BEFORE: Final = MINUTE
@@ -178,7 +178,7 @@ class Credentials:
 
 
 class _InstallationToken:
-    """Token of one app's installation, kept until a minute before it expires."""
+    """Token of an app installation, renewed a minute before it expires."""
 
     def __init__(self, options: GithubOptions, clock: Clock, anonymous: HttpClient) -> None:
         self._options = options
@@ -190,10 +190,10 @@ class _InstallationToken:
         self._renewing = asyncio.Lock()
 
     async def authorize(self) -> Mapping[str, str] | Answer:
-        """The headers of a call, or the answer that refused a token."""
+        """The headers of a call, or the failed answer of the token request."""
         async with self._renewing:
             now = self._clock()
-            # By a clock that was set back since, the token seems to be valid for longer.
+            # A clock that was set back would make the token seem valid for longer.
             if not self._renewed_at <= now < self._expires_at - _RENEWED_BEFORE:
                 answer = await self._renew(now)
                 if not answer.ok:
@@ -214,7 +214,7 @@ class _InstallationToken:
             headers={"authorization": f"Bearer {proof}"},
         )
         if answer.outcome in {Outcome.DENIED, Outcome.NOT_FOUND}:
-            # It concerns the app, not the entity that was to be asked about.
+            # GitHub rejected the app, which says nothing about the entity.
             return replace(answer, outcome=Outcome.REFUSED, detail=f"{answer.detail}; {_NO_APP}")
         if not answer.ok:
             return answer
@@ -235,12 +235,12 @@ def sign_app_token(app_id: str, private_key: str, now: int) -> str:
     """
     issued = now // SECOND
     claims = {"iat": issued - _ISSUED_BEFORE, "exp": issued + _VALID, "iss": app_id}
-    # In the environment a key often stands in one line.
+    # Keys in environment variables often have escaped line breaks.
     key = RSAKey.import_key(private_key.replace("\\n", "\n"))
     return jwt.encode({"alg": "RS256"}, claims, key, ["RS256"])
 
 
-# What GitHub answers to a query that takes more than its ten seconds.
+# GitHub's answers to queries that take more than ten seconds.
 _TOO_HEAVY: Final = frozenset({502, 504})
 _REST_HEADERS: Final = {
     "accept": "application/vnd.github+json",
@@ -252,7 +252,7 @@ _LIMITS: Final = frozenset({"RESOURCE_LIMITS_EXCEEDED", "MAX_NODE_LIMIT_EXCEEDED
 
 
 class GithubQueryError(NamedTuple):
-    """Error of an answer: its path, and the reason that it gives."""
+    """Error in an answer: its path, and the reason for the missing data."""
 
     path: tuple[object, ...]
     missing: Missing
@@ -260,7 +260,7 @@ class GithubQueryError(NamedTuple):
 
 
 class _Body(TypedDict, total=False):
-    """Body of an answer; the fields are decoded where their types are known."""
+    """Body of an answer; its fields are decoded later, where their types are known."""
 
     data: dict[str, msgspec.Raw] | None
     errors: Any
@@ -281,7 +281,7 @@ class GithubQueryResult:
 
 
 class GithubApi(CodeHostApi[GithubOptions]):
-    """Client for a GitHub instance, with the time of one collection."""
+    """Client for a GitHub instance, for one collection at the time `now`."""
 
     async def ask(self, document: str, variables: Mapping[str, Any]) -> GithubQueryResult:
         """Send a GraphQL query. A transient failure is retried, unless the query was too heavy."""
@@ -291,7 +291,7 @@ class GithubApi(CodeHostApi[GithubOptions]):
         return told
 
     async def get(self, target: str, form: Any = Any, **query: str | int) -> Answer:
-        """Send a REST request; data that match the form are decoded as it."""
+        """Send a REST request; data that match `form` are decoded as this type."""
         address = f"{self._options.rest}{target}"
         return await self._client.get(
             address, query=query, headers=_REST_HEADERS, budget="core", form=form
@@ -378,7 +378,7 @@ _RULE_NODES: Final = """nodes {
       }
     }"""
 
-# The connections that may go on over many pages, with their arguments and what is read of them.
+# Connections that may have many pages: their arguments, and the fields to read.
 _PULLS: Final = (
     "states: MERGED, first: 100, orderBy: {field: UPDATED_AT, direction: DESC}",
     f"totalCount {_PULL_NODES} {_PAGE}",
@@ -440,7 +440,7 @@ _ALL_ISSUES: Final = f"""
 _LIMIT: Final = "rateLimit { cost remaining resetAt nodeCount }"
 
 
-# The least question there is, which a GitHub that works at all answers.
+# The smallest query: any working GitHub answers it.
 LEAST_QUERY: Final = f"query Least {{ {_LIMIT} }}"
 
 
@@ -471,7 +471,7 @@ fragment Repository on Repository {{
 
 
 def make_batch_variables(targets: Sequence[str], since: str) -> dict[str, str]:
-    """The variables of `batch` for targets of the form owner/name."""
+    """The variables of `build_batch_query` for targets of the form owner/name."""
     variables = {"since": since}
     for i, target in enumerate(targets):
         variables[f"o{i}"], _, variables[f"n{i}"] = target.partition("/")
@@ -527,7 +527,7 @@ def build_pages_query(kinds: tuple[str, ...], rulesets: bool) -> str:
 def make_pages_variables(
     asked: Iterable[GithubPageRequest], rulesets: Sequence[str], since: str
 ) -> dict[str, Any]:
-    """The variables of `pages`."""
+    """The variables of `build_pages_query`."""
     variables: dict[str, Any] = {}
     for i, page in enumerate(asked):
         variables |= {f"i{i}": page.node_id, f"c{i}": page.cursor}
@@ -549,7 +549,7 @@ class GithubCount(GraphqlStruct):
 
 
 class GithubNodePage(NodePage[T], Generic[T]):
-    """Page of a connection, with the size of the whole where that was asked for."""
+    """Page of a connection, with the total count if requested."""
 
     total_count: int | None = None
 
@@ -592,7 +592,7 @@ class Name(GraphqlStruct):
 
 
 class Languages(GraphqlStruct):
-    """Languages, most used first; null for a repository that GitHub could not analyse."""
+    """Languages, most used first; null for a repository that GitHub could not analyze."""
 
     nodes: list[Name | None] | None
     page_info: ConnectionPosition
@@ -604,7 +604,7 @@ class Languages(GraphqlStruct):
 
 
 class Codeowners(GraphqlStruct):
-    """Errors in the CODEOWNERS file, which exists."""
+    """Errors in an existing CODEOWNERS file."""
 
     errors: list[Any]
 
@@ -616,7 +616,7 @@ class Id(GraphqlStruct):
 
 
 class Parameters(GraphqlStruct):
-    """Parameters of a ruleset's rule, limited to those that are read."""
+    """Parameters of a ruleset's rule, limited to those in use."""
 
     dismiss_stale_reviews_on_push: bool = False
     require_code_owner_review: bool = False
@@ -652,7 +652,7 @@ class BranchRule(GraphqlStruct):
 
 
 class UpdateRule(GraphqlStruct):
-    """Reduced view of a branch's rules that everybody may read."""
+    """Reduced view of a branch's rules, visible to every reader."""
 
     allows_deletions: bool
     allows_force_pushes: bool
@@ -718,10 +718,10 @@ class Bypassing(GraphqlStruct):
 
     @property
     def frees_administrators(self) -> bool:
-        """True if administrators may push in spite of the rules.
+        """True if administrators may push despite the rules.
 
-        They have the permissions of every role. With a bypass for pull requests only, they still
-        have to open one.
+        Administrators have the permissions of every role. A bypass for pull requests only still
+        requires them to open one.
         """
         return self.actor is None and not self.deploy_key and self.bypass_mode != "PULL_REQUEST"
 
@@ -734,19 +734,19 @@ class Bypassed(GraphqlStruct):
 
 
 class Paged(GraphqlStruct, Generic[T]):
-    """Repository requested with one further page only."""
+    """Repository with only the requested page."""
 
     page: GithubNodePage[T] | None = None
 
 
 class PagedBranch(GraphqlStruct):
-    """Repository requested with one further page of its default branch's rules only."""
+    """Repository with only the requested page of its default branch's rules."""
 
     default_branch_ref: Paged[RuleNode] | None = None
 
     @property
     def page(self) -> GithubNodePage[RuleNode] | None:
-        """The page."""
+        """The page of rules; None if there is no default branch."""
         return self.default_branch_ref.page if self.default_branch_ref else None
 
 
@@ -758,19 +758,19 @@ PAGES: Final[dict[str, Any]] = {
     RULES: PagedBranch,
 }
 
-# A null there does not spoil what is around it.
+# A null in these fields doesn't affect the fields around them.
 _HARMLESS: Final = frozenset({"author", "repositoryRuleset"})
 
 
 @dataclass
 class RepositoryData:
-    """Repository, and by field (`collaborators`, `defaultBranchRef.rules`) the missing data."""
+    """Repository, and reasons for missing data by field, such as `defaultBranchRef.rules`."""
 
     repository: GithubRepository
     errors: dict[str, Missing] = field(default_factory=dict)
 
     def missing(self, *names: str) -> Missing | None:
-        """The reason that one of these fields, or one around it, is missing."""
+        """The reason that one of these fields, or an enclosing one, is missing."""
         for name in names:
             for place in (name, name.partition(".")[0]):
                 if place in self.errors:
@@ -785,7 +785,7 @@ class RepositoryData:
 
 
 def find_error_place(path: Iterable[object]) -> str | None:
-    """The repository's field that an error refers to, by its path below the repository."""
+    """The repository's field that an error refers to; `path` starts below the repository."""
     names = []
     for part in path:
         if not isinstance(part, str):
@@ -797,7 +797,7 @@ def find_error_place(path: Iterable[object]) -> str | None:
 
 
 def decode_github_answer(data: msgspec.Raw | bytes, form: Any) -> Any:
-    """The answer as this type; None if it has another form."""
+    """The answer decoded as this type; None if it doesn't match."""
     try:
         return msgspec.json.decode(data, type=form)
     except (msgspec.MsgspecError, ValueError, RecursionError):

@@ -1,8 +1,8 @@
-"""Reads repositories of GitHub in batches, and makes their facts.
+"""Reads GitHub repositories in batches, and makes their facts.
 
 Batches shrink if GitHub cannot answer a whole one. Pages of many repositories share a request, and
-so do queries for rulesets. Protection of a branch merges the classic rule and the rules of
-rulesets, strictest first.
+so do queries for rulesets. Branch protection merges the classic rule with the rules of rulesets;
+the strictest wins.
 """
 
 import asyncio
@@ -45,8 +45,8 @@ from factbook.outbound.outcomes import REPEATED, UNUSABLE, Missing, Outcome, rep
 
 REPOSITORIES_AT_ONCE: Final = 20
 _LEAST: Final = 5
-# A batch down to one repository in parts, and some more: then perhaps it is not the size that is
-# wrong, but the host.
+# Enough failures to split a batch down to parts of one repository. Beyond them, the cause may be
+# the host rather than the size of the query.
 _MOST_FAILURES: Final = 8
 _MOST_IN_A_ROW: Final = 4 * _MOST_FAILURES
 
@@ -79,7 +79,7 @@ async def read_repositories(
 
 
 class _RepositoryReader:
-    """State of one read; `stopped` is the reason to send no further queries."""
+    """State of one read; `_stopped` is the reason to send no further queries."""
 
     def __init__(self, api: GithubApi, since: str) -> None:
         self._api = api
@@ -90,7 +90,7 @@ class _RepositoryReader:
         self.found: RepositoriesByTarget = {}
 
     async def chunk(self, targets: Sequence[str]) -> None:
-        """Read these repositories together, or in smaller and smaller parts."""
+        """Read these repositories in one query, or in ever smaller parts if it fails."""
         if self._stopped:
             self.found |= dict.fromkeys(targets, self._stopped)
             return
@@ -113,9 +113,9 @@ class _RepositoryReader:
             await self._alone(target)
 
     def _take(self, targets: Sequence[str], told: GithubQueryResult) -> tuple[list[str], list[str]]:
-        """Keep the repositories received.
+        """Store the repositories of an answer.
 
-        Returns the targets left out for a limit, and those without an answer.
+        Returns the targets that exceeded a resource limit, and those without data.
         """
         left_out, wiped_out = [], []
         for i, target in enumerate(targets):
@@ -147,9 +147,9 @@ class _RepositoryReader:
             await self._alone(targets[0])
 
     async def _is_down(self) -> bool:
-        """True if GitHub itself fails, and not only these queries; a minimal query decides.
+        """True if GitHub itself fails, and not only these queries.
 
-        Sent only after several failures in a row.
+        A minimal query decides, sent only after every `_MOST_FAILURES` failures in a row.
         """
         if self._failures % _MOST_FAILURES:
             return False
@@ -158,7 +158,7 @@ class _RepositoryReader:
         return (await self._api.ask(github_api.LEAST_QUERY, {})).failure is not None
 
     async def _alone(self, target: str) -> None:
-        """Read one repository in parts, so that an error costs only the part in which it occurs."""
+        """Read one repository in parts, so an error costs only the part where it occurs."""
         if self._stopped:
             self.found[target] = self._stopped
             return
@@ -211,7 +211,7 @@ def _join_parts(told: GithubQueryResult) -> RepositoryData | Missing:
 
 
 def _find_refusal(errors: list[GithubQueryError]) -> Missing | None:
-    """The reason that the repository itself is refused, if the errors mean that."""
+    """The reason if the errors refuse the whole repository."""
     for error in errors:
         if len(error.path) == 1 and error.missing.outcome is Outcome.NOT_FOUND:
             return _HIDDEN_REPOSITORY
@@ -228,7 +228,7 @@ def _find_rate_limit(errors: list[GithubQueryError]) -> Missing | None:
 PAGES_AT_ONCE: Final = 40
 RULESETS_AT_ONCE: Final = 100
 MOST_COLLABORATORS: Final = 1_000
-# 10,000 pull requests or issues of one month: beyond it there is no figure rather than a late one.
+# 10,000 pull requests or issues per month; beyond that, a figure would take too long.
 MOST_PAGES: Final = 100
 MOST_ROWS: Final = 100 * MOST_PAGES
 _TOO_LARGE: Final = {
@@ -251,8 +251,8 @@ async def complete_repositories(
 ) -> Bypasses:
     """Add the missing pages to the repositories, or the reasons that they cannot be read.
 
-    Returns, for every ruleset that decides if administrators are bound, their right to bypass it.
-    Some rulesets are found in the pages only.
+    Returns, for every ruleset that decides whether administrators are bound, if they may bypass it.
+    Some rulesets appear only in the added pages.
     """
     bypassed: Bypasses = {}
     size = PAGES_AT_ONCE
@@ -286,7 +286,7 @@ async def complete_repositories(
 
 
 async def _skip_noted_connections(api: GithubApi, wanted: Sequence[_Wanted]) -> None:
-    """Drop connections that an earlier run read up to the limit and found to be longer."""
+    """Skip connections that exceeded the limit in a recent run."""
     noted = await asyncio.gather(
         *(
             exceeds_noted_limit(api.memory, _name_connection(page), MOST_ROWS, api.now)
@@ -303,9 +303,9 @@ def _name_connection(page: GithubPageRequest) -> str:
 
 
 def list_github_merged_pulls(found: RepositoryData) -> Iterator[MergedPull]:
-    """The merged pull requests read so far, each once: a list may shift between two pages.
+    """The merged pull requests so far, each once: a list may shift between two pages.
 
-    Nothing is computed before the first is asked for, since each page asks if it was the last.
+    A generator, as most pages don't need the result (`is_population_complete`).
     """
     connection = found.repository.merged_pulls
     pulls = connection.known if connection else []
@@ -457,7 +457,7 @@ class RestRule(msgspec.Struct):
 
 @dataclass(frozen=True)
 class Classic:
-    """Classic rule that matches the branch; None for values that are not readable."""
+    """Classic rule that matches the branch; unreadable values are None."""
 
     exists: bool | None = None
     enforces_admins: bool | None = None
@@ -482,7 +482,7 @@ NO_RULE = Classic(
 
 
 class Merged(NamedTuple):
-    """Leaves of both groups; None for unknown values."""
+    """Leaves of branchProtection and codeReview; unknown values are None."""
 
     protection: dict[str, bool | None]
     review: dict[str, bool | int | None]
@@ -491,10 +491,10 @@ class Merged(NamedTuple):
 def merge_protection(
     classic: Classic, rules: Sequence[RuleNode] | None, bypassed: Mapping[str, bool | None]
 ) -> Merged:
-    """The protection of the branch under both kinds of rules.
+    """Merge the classic rule and the rules of rulesets.
 
-    `rules` is None if they are not readable; `bypassed` maps a ruleset's id to true if
-    administrators may bypass it, and to None, or has no entry, if that is not readable.
+    `rules` is None if they are unreadable. `bypassed` maps ruleset ids to true if administrators
+    may bypass the ruleset; None or no entry means that this is unreadable.
     """
     types = None if rules is None else {rule.type for rule in rules}
     reviews = _list_parameters(rules, "PULL_REQUEST")
@@ -557,14 +557,14 @@ def convert_graphql_rule(rule: BranchRule) -> Classic:
         dismisses_stale_reviews=rule.dismisses_stale_reviews,
         requires_code_owner_reviews=rule.requires_code_owner_reviews,
         requires_last_push_approval=rule.require_last_push_approval,
-        # The second alone is said to be true although no checks are required.
+        # GitHub reports strict checks as true even if no checks are required.
         requires_strict_checks=rule.requires_status_checks and rule.requires_strict_status_checks,
         approving_reviews=rule.required_approving_review_count or 0,
     )
 
 
 def convert_update_rule(rule: UpdateRule) -> Classic:
-    """The reduced view that everybody may read."""
+    """The classic rule from the view that every reader has."""
     return Classic(
         exists=True,
         allows_deletions=rule.allows_deletions,
@@ -661,7 +661,7 @@ _NO_BRANCH: Final = Missing(Outcome.NOT_APPLICABLE, "the repository is empty")
 _ISSUES_OFF: Final = Missing(Outcome.FEATURE_OFF, "issues are switched off")
 _ALERTS_OFF: Final = Missing(Outcome.FEATURE_OFF, "dependency alerts are switched off")
 _HIDDEN: Final = Missing(Outcome.DENIED, "hidden from the credential")
-# For instance for its size.
+# For instance because of its size.
 _NOT_CHECKED: Final = Missing(Outcome.INCOMPLETE, "GitHub does not check the CODEOWNERS file")
 
 
@@ -669,9 +669,9 @@ _NOT_CHECKED: Final = Missing(Outcome.INCOMPLETE, "GitHub does not check the COD
 class GithubSnapshot:
     """Data collected about one repository.
 
-    `classic`: result of the probe for the classic rule; `no_alerts`: the reason that a lack of
-    alerts is not certain. Both are None if no probe was needed or its answer was good. `cutoff` is
-    30 days ago.
+    `classic` is the result of the REST probe for the classic rule, None without a probe.
+    `no_alerts` is the reason to doubt that there are no alerts, None without doubt. `cutoff` is 30
+    days ago.
     """
 
     found: RepositoryData
@@ -828,7 +828,7 @@ def _make_github_codeowners(known: GithubSnapshot) -> Leaves:
     owners = known.found.repository.codeowners
     if owners is not None and not missing:
         return code_host.make_codeowners_leaves(CODEOWNERS, CODEOWNERS, len(owners.errors))
-    # Without a right to the contents GitHub finds no file either.
+    # GitHub also reports no file if the credential may not read the contents.
     return code_host.make_codeowners_leaves(missing or known.paths, CODEOWNERS, _NOT_CHECKED)
 
 

@@ -35,7 +35,7 @@ from factbook.outbound.client import HttpClient, build_path
 from factbook.outbound.git import make_git_headers
 from factbook.outbound.outcomes import Answer, Missing, Outcome
 
-# Projects share no request; so many of them are soon asked about.
+# Projects share no request, so a batch is small enough to finish soon.
 BATCH: Final = 20
 # 20,000 files and folders.
 MOST_TREE_PAGES: Final = 200
@@ -44,7 +44,7 @@ MOST_TREE_PAGES: Final = 200
 async def collect_gitlab(
     options: GitlabOptions, targets: Sequence[str], client: HttpClient, memory: Memory, now: int
 ) -> dict[str, Collected]:
-    """Facts about each target (`group/project`) at this time, or the reason for their absence."""
+    """Facts about each target (`group/project`), or the reason that they are missing."""
     api = GitlabApi(client, options, memory, now)
     return await run_for_each(
         targets, lambda target: _collect_project(api, options, target, now - MONTH)
@@ -54,7 +54,7 @@ async def collect_gitlab(
 async def read_gitlab_file(
     options: GitlabOptions, target: str, file: str, client: HttpClient, memory: Memory
 ) -> Answer:
-    """The file at this path, its bytes as the body; fetched again only if it has changed."""
+    """Read a file of the default branch into the body; fetched again only if it changed."""
     url = f"{options.rest}{build_path('projects', target, 'repository', 'files', file, 'raw')}"
     return await client.get(
         url, query={"ref": "HEAD"}, headers=ANYTHING, memory=memory, decode=False, follow=True

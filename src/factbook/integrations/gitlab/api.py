@@ -1,6 +1,6 @@
 """Settings of a GitLab instance, and GraphQL and REST requests to it.
 
-An answer of another form is rejected on decoding.
+Answers in an unexpected form are rejected on decoding.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ INSTANCE: Final = "gitlab.com/instance"
 
 _API_VERSION: Final = "/v4"
 _PART: Final = r"[A-Za-z0-9_.][A-Za-z0-9_.-]{0,254}"
-# What follows the path of a project; no project can have such a name.
+# Segments that follow a project's path; no project can have such a name.
 _BELOW: Final = frozenset({"-", "blob", "edit", "raw", "tree"})
 
 
@@ -60,7 +60,7 @@ class GitlabOptions(CodeHostOptions, frozen=True, kw_only=True):
     EXAMPLE: ClassVar[str] = "gitlab.example.com"
     FORM: ClassVar[str] = "group/project"
     OWNER: ClassVar[str] = "a group"
-    # Names as GitLab allows them; what else an annotation holds never becomes part of a request.
+    # Names that GitLab allows; no other text of an annotation gets into a request.
     PATTERN: ClassVar[re.Pattern[str]] = re.compile(rf"{_PART}(?:/{_PART}){{1,20}}", re.ASCII)
     KEEPS_CASE: ClassVar[bool] = True
 
@@ -82,7 +82,7 @@ class GitlabOptions(CodeHostOptions, frozen=True, kw_only=True):
 
     @property
     def graphql(self) -> str:
-        """The address of the GraphQL interface, beside that of REST."""
+        """The URL of the GraphQL API, beside that of REST."""
         return f"{self.rest.removesuffix(_API_VERSION)}/graphql"
 
     @property
@@ -99,7 +99,7 @@ class GitlabOptions(CodeHostOptions, frozen=True, kw_only=True):
             yield "a token is needed"
 
     def path_of(self, place: SourceLocation) -> str:
-        """The path without the branch and the part below it."""
+        """The project's path, without the segments of a branch and a folder."""
         parts = place.path.split("/")
         end = next((i for i, part in enumerate(parts) if i >= 2 and part in _BELOW), len(parts))
         return "/".join(parts[:end]).removesuffix(".git")
@@ -108,8 +108,8 @@ class GitlabOptions(CodeHostOptions, frozen=True, kw_only=True):
 def find_gitlab_target(options: GitlabOptions, entity: Mapping[str, Any]) -> str | Missing:
     """`group/project`, with subgroups between, or the reason that there is none at this host.
 
-    A slug counts for the host that `gitlab.com/instance` names, else for the one of the entity's
-    location, else for the one in its own key. Without a slug the location has to be on this host.
+    A slug belongs to the host in `gitlab.com/instance`, else to the host of the entity's location,
+    else to the host in its key. Without a slug, the location has to be on this host.
     """
     known = get_annotations(entity)
     place = find_location(entity)
@@ -126,7 +126,7 @@ def find_gitlab_target(options: GitlabOptions, entity: Mapping[str, Any]) -> str
 
 
 def _choose_host(known: Mapping[str, Any], place: SourceLocation | None) -> str | None:
-    """The host of a slug that does not name one."""
+    """The host for a slug that doesn't name its host."""
     if INSTANCE not in known:
         return place.host if place else None
     named = known[INSTANCE]
@@ -151,7 +151,7 @@ class GitlabCount(GraphqlStruct):
 
 
 class GitlabNodePage(NodePage[T], Generic[T]):
-    """Page of a connection, with the size of the whole where that was asked for."""
+    """Page of a connection, with the total count if requested."""
 
     count: Number | None = None
 
@@ -164,7 +164,7 @@ class Author(GraphqlStruct):
 
 
 class MergeRequest(GraphqlStruct):
-    """Merged merge request; very old ones have no known merge time."""
+    """Merged merge request; very old ones lack a merge time."""
 
     iid: str
     title: str
@@ -180,7 +180,7 @@ class GitlabUser(GraphqlStruct):
 
 
 class Member(GraphqlStruct):
-    """Membership; without a user while an invitation is pending."""
+    """Membership; `user` is None while an invitation is pending."""
 
     user: GitlabUser | None
 
@@ -219,7 +219,7 @@ class GitlabRepository(GraphqlStruct):
 
 
 class GitlabProject(GraphqlStruct):
-    """Fields that the first query requests of one project."""
+    """Project, with the fields of the first query."""
 
     id: Annotated[str, Meta(pattern=r"^gid://gitlab/Project/[0-9]+\Z")]
     full_path: str
@@ -239,13 +239,13 @@ class GitlabProject(GraphqlStruct):
 
     @property
     def number(self) -> str:
-        """The id in REST, which survives a renaming."""
+        """The id in REST, which never changes."""
         return self.id.rpartition("/")[2]
 
 
 @dataclass
 class ProjectData:
-    """Project, and by field of `GitlabProject`, in GraphQL's spelling, the missing data.
+    """Project, and the reasons for missing data by field, as GraphQL spells it.
 
     `members`: the number of members if not all of them were read.
     """
@@ -256,7 +256,7 @@ class ProjectData:
 
 
 class Validation(GraphqlStruct):
-    """Errors in the CODEOWNERS file."""
+    """Number of errors in the CODEOWNERS file."""
 
     total: Number
 
@@ -271,7 +271,7 @@ class ValidatedRepository(GraphqlStruct):
 
 
 class ProjectSettings(msgspec.Struct):
-    """Settings of a project; some are absent for an account that may not see them."""
+    """Settings of a project; some are absent if the account may not see them."""
 
     path_with_namespace: str
     merge_method: str | None = None
@@ -280,7 +280,7 @@ class ProjectSettings(msgspec.Struct):
 
 
 class ProtectedBranch(msgspec.Struct):
-    """Rule for the branches that match its name, in which a star stands for any text."""
+    """Rule for the branches that match its name; a star matches any text."""
 
     name: str
     allow_force_push: bool
@@ -302,7 +302,7 @@ class BranchRef(msgspec.Struct):
 
 
 class ApprovalRule(msgspec.Struct):
-    """Number of approvals that a merge needs, on these branches or on all."""
+    """Number of approvals for merges into these branches, or into all if there are none."""
 
     approvals_required: Number
     rule_type: str = ""
@@ -311,7 +311,7 @@ class ApprovalRule(msgspec.Struct):
 
 
 class PushRule(msgspec.Struct):
-    """Conditions for pushes; a condition that the plan does not include is absent."""
+    """Conditions for pushes; conditions that the plan excludes are absent."""
 
     id: int
     reject_unsigned_commits: bool | msgspec.UnsetType | None = msgspec.UNSET
@@ -325,7 +325,7 @@ class GitlabTreeEntry(msgspec.Struct):
 
 
 def pick_part(data: Mapping[str, Any], *names: str) -> Any:
-    """The value below these names; None if there is none."""
+    """The value at this path of names; None if there is none."""
     found: Any = data
     for name in names:
         found = found.get(name) if isinstance(found, dict) else None
@@ -334,8 +334,8 @@ def pick_part(data: Mapping[str, Any], *names: str) -> Any:
 
 PER_PAGE: Final = 100
 
-# GitLab's words for what it does not show and for what asks for too much, and its mark of a field
-# that an edition lacks.
+# GitLab's messages for too complex queries and for hidden data, and its code for a field that an
+# edition lacks.
 _TOO_COMPLEX: Final = "exceeds max complexity"
 _NOT_SHOWN: Final = "you don't have permission"
 _UNDEFINED: Final = "undefinedField"
@@ -345,7 +345,7 @@ _VERSION: Final = re.compile(r"\d{1,3}(?:\.\d{1,4}){1,2}", re.ASCII)
 class GitlabQueryResult(NamedTuple):
     """Result of one query: data, and errors by the field of the project that they refer to.
 
-    `failure` is the reason that there are no data at all. `raised` are all errors with their paths.
+    `failure` is the reason if there are no data. `raised` lists all errors with their paths.
     """
 
     data: Mapping[str, Any]
@@ -354,7 +354,7 @@ class GitlabQueryResult(NamedTuple):
     raised: Sequence[tuple[tuple[object, ...], Missing]] = ()
 
     def below(self, names: tuple[object, ...]) -> Missing | None:
-        """The first error at or below a path, or above it."""
+        """The first error at, below or above a path."""
         for found, missing in self.raised:
             if all(a == b for a, b in zip(found, names, strict=False)):
                 return missing
@@ -362,7 +362,7 @@ class GitlabQueryResult(NamedTuple):
 
 
 class GitlabApi(CodeHostApi[GitlabOptions]):
-    """Client for a GitLab instance, with the time of one collection."""
+    """Client for a GitLab instance, for one collection at the time `now`."""
 
     def __init__(
         self, client: HttpClient, options: GitlabOptions, memory: Memory, now: int
@@ -377,13 +377,13 @@ class GitlabApi(CodeHostApi[GitlabOptions]):
     ) -> GitlabQueryResult:
         """Send a GraphQL query.
 
-        If the server doesn't know some of the `optional` fields, the query is sent again without
-        them: they are null, with an error that names the version of the server. None is for a query
-        that some editions lack.
+        If the server doesn't know some of the `optional` fields, sends the query again without
+        them: they become null, with an error that names the server's version. `optional` is None
+        for a query that some editions lack.
         """
         lacking = self._lacking.setdefault(document, {})
         while True:
-            # Others may find out more meanwhile.
+            # Concurrent queries may add to `lacking` meanwhile.
             left_out = dict(lacking)
             question = {"query": remove_fields(document, left_out), "variables": variables}
             answer = await self._client.post(self._options.graphql, json=question)
@@ -422,13 +422,13 @@ class GitlabApi(CodeHostApi[GitlabOptions]):
         return await self._client.get(f"{self._options.rest}{target}", query=query, follow=True)
 
     async def one(self, target: str, type_: type[T]) -> T | Missing:
-        """The answer of REST as this type, or the reason for its absence."""
+        """The REST answer as this type, or the reason that it is missing."""
         return (await self.get(target)).read_as(type_)
 
     async def every(
         self, target: str, type_: type[list[T]], *, pages: int, **query: str | int
     ) -> list[T] | Missing:
-        """A whole list of REST from at most `pages` pages, or the reason for its absence."""
+        """A complete REST list of at most `pages` pages, or the reason that it is incomplete."""
         found: list[T] = []
         more: dict[str, str] = {}
         asked: list[dict[str, str]] = []
@@ -474,7 +474,7 @@ def _get_error_path(error: Mapping[str, Any]) -> tuple[object, ...]:
 
 
 def _find_error_field(path: tuple[object, ...]) -> str:
-    """The project's field that an error with this path is about; "" for the whole project."""
+    """The project's field in the path of an error; "" for the whole project."""
     match path:
         case ("project", str(name), *_):
             return name

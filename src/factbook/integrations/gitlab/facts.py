@@ -1,9 +1,8 @@
-"""Reads one project of GitLab with the pages and rules that it needs, and makes its facts.
+"""Reads a GitLab project with the pages and rules that it needs, and makes its facts.
 
-GraphQL reads one project for each request, by its present or a former name, as the limit on
-complexity is 250. The rules come from REST; those that apply to the default branch are selected.
-Each function returns its leaves, each a value or the reason that it is missing, or one reason for
-all.
+A GraphQL request covers one project, because GitLab limits complexity to 250. The rules come from
+REST, limited to those of the default branch. Each function returns its leaves, each a value or the
+reason that it is missing, or one reason for all.
 """
 
 import asyncio
@@ -90,7 +89,7 @@ MEMBERS_QUERY: Final = f"""query Members($path: ID!, $after: String!) {{
   }}
 }}"""
 
-# A field of its own request: the Community Edition does not know it and refuses the whole document.
+# A separate request: the Community Edition refuses a whole document with this field.
 CODEOWNERS_QUERY: Final = """query Codeowners($path: ID!) {
   project(fullPath: $path) {
     repository { validateCodeownerFile { total } }
@@ -102,14 +101,14 @@ T = TypeVar("T")
 
 MOST_MEMBERS: Final = 1_000
 _MOST_MEMBER_PAGES: Final = MOST_MEMBERS // 100
-# 5,000 merge requests of one month: beyond it there is no figure rather than a late one.
+# 5,000 merge requests per month; beyond that, a figure would take too long.
 MOST_PAGES: Final = 50
 MOST_MERGED: Final = 100 * MOST_PAGES
 
 _TOO_MANY_MERGED: Final = report_too_many(MOST_MERGED, "merged merge requests to read for 30 days")
 _TOO_MANY_MEMBERS: Final = report_too_many(MOST_MEMBERS, "members, and GitLab does not count them")
 _GONE: Final = Missing(Outcome.NOT_FOUND, "no such project, or hidden from the credential")
-# Fields without which something is known of a project.
+# Fields that a project can be read without.
 _OPTIONAL: Final = frozenset(
     ("project", field.encode_name)
     for field in msgspec.structs.fields(GitlabProject)
@@ -118,7 +117,7 @@ _OPTIONAL: Final = frozenset(
 
 
 class _PagedField(NamedTuple, Generic[T]):
-    """Connection of a project: its name, and the document that requests its next page."""
+    """Connection of a project: its name, and the query for its next page."""
 
     name: str
     document: str
@@ -130,7 +129,7 @@ _MEMBERS: Final = _PagedField("members", MEMBERS_QUERY, GitlabNodePage[Member])
 
 
 async def find_project(api: GitlabApi, name: str, since: str) -> ProjectData | Missing:
-    """The project with a name, present or former, or the reason for its absence.
+    """The project with this current or former name, or the reason that it is missing.
 
     GraphQL does not know former names and returns null for hidden projects; REST redirects from
     former names.
@@ -189,7 +188,7 @@ async def _complete_members(api: GitlabApi, found: ProjectData) -> None:
 
 
 async def count_codeowners_errors(api: GitlabApi, name: str) -> int | Missing:
-    """The number of errors in the CODEOWNERS file, which exists; or the reason for its absence."""
+    """The number of errors in an existing CODEOWNERS file, or the reason that it is unknown."""
     told = await api.ask(CODEOWNERS_QUERY, path=name)
     missing = told.failure or next(iter(told.errors.values()), None)
     if missing:
@@ -204,7 +203,7 @@ async def count_codeowners_errors(api: GitlabApi, name: str) -> int | Missing:
 def list_gitlab_merged_pulls(connection: GitlabNodePage[MergeRequest]) -> Iterator[MergedPull]:
     """The merge requests with a known time, each once: a list may shift between two pages.
 
-    Nothing is computed before the first is asked for, since each page asks if it was the last.
+    A generator, as most pages don't need the result (`is_population_complete`).
     """
     known = {one.iid: one for one in connection.known}
     for one in known.values():
@@ -250,7 +249,7 @@ async def _extend_connection(
 
 
 async def _count_members(api: GitlabApi, project: GitlabProject) -> int | Missing:
-    """The number of members, which REST alone states: in a header, and up to a maximum."""
+    """The number of members, from a REST header, which GitLab omits for long lists."""
     answer = await api.get(f"{build_path('projects', project.number)}/members/all", per_page=1)
     total = answer.headers.get("x-total", "")
     if answer.ok and re.fullmatch(r"\d{1,9}", total, re.ASCII):
@@ -259,7 +258,7 @@ async def _count_members(api: GitlabApi, project: GitlabProject) -> int | Missin
 
 
 def _lacks_merged(connection: GitlabNodePage[MergeRequest], cutoff: int, *, bots: bool) -> bool:
-    """True if later rows count, too. Rows are in descending order of merge time."""
+    """True if the population needs later pages. Rows are sorted by merge time, newest first."""
     if not connection.page_info.has_next_page or not connection.known:
         return False
     last = connection.known[-1].merged_at
@@ -313,7 +312,7 @@ def list_fitting_branches(branches: list[ProtectedBranch], branch: str) -> list[
 
 
 def matches_branch(pattern: str, name: str) -> bool:
-    """True if the name matches the pattern, in which each star stands for any text."""
+    """True if the name matches the pattern, in which a star matches any text."""
     first, *rest = pattern.split("*")
     if not rest:
         return pattern == name
@@ -330,21 +329,21 @@ def matches_branch(pattern: str, name: str) -> bool:
 
 
 def allows_force_pushes(fitting: list[ProtectedBranch]) -> bool:
-    """True without any rule, or if one allows it; rules inherited from a group take precedence."""
+    """True without rules, or if a rule allows it; rules inherited from a group take precedence."""
     of_groups = [one for one in fitting if one.inherited]
     return not fitting or any(one.allow_force_push for one in of_groups or fitting)
 
 
 def requires_code_owners(fitting: list[ProtectedBranch]) -> bool | None:
-    """True if a code owner has to approve: one rule suffices. None if GitLab does not say."""
+    """True if any rule requires a code owner's approval; None if GitLab doesn't report it."""
     demands = {one.code_owner_approval_required for one in fitting}
     return True if True in demands else None if None in demands else False
 
 
 def count_required_approvals(rules: list[ApprovalRule], branch: str, *, protected: bool) -> int:
-    """The highest number of approvals that a rule for merges into the branch requires.
+    """The highest number of approvals that a rule requires for merges into the branch.
 
-    Rules about reports apply only to the findings of a report, so they do not count.
+    Report rules don't count, as they apply only to the findings of a report.
     """
     counted = [
         rule.approvals_required
@@ -363,7 +362,7 @@ def _applies_to_branch(rule: ApprovalRule, branch: str, *, protected: bool) -> b
 
 
 async def _get_push_rule(api: GitlabApi, project: str) -> PushRule | Missing:
-    """The push rule; one never set is null and requires nothing."""
+    """The push rule; GitLab returns null, which requires nothing, if it was never set."""
     answer = await api.get(f"{project}/push_rule")
     if answer.ok and answer.data is None:
         return _NO_PUSH_RULE
@@ -385,7 +384,7 @@ def _treat_as_hidden(found: T | Missing, what: str) -> T | Missing:
 
 
 CODEOWNERS: Final = frozenset({"CODEOWNERS", "docs/CODEOWNERS", ".gitlab/CODEOWNERS"})
-# Alone makes no merge commits; like the other one it demands a branch that is up to date.
+# Only `ff` makes no merge commits; both methods require an up-to-date branch.
 _FAST_FORWARD: Final = "ff"
 _UP_TO_DATE: Final = frozenset({_FAST_FORWARD, "rebase_merge"})
 
@@ -566,7 +565,7 @@ _REVIEWS: Final = (
 
 
 def _requires_current_branch(known: GitlabSnapshot) -> bool | Missing:
-    """True if a pipeline has to succeed on the merge result with the current branch."""
+    """True if a pipeline must succeed on the merge result with the current target branch."""
     settings = known.rules.settings
     if isinstance(settings, Missing):
         return settings

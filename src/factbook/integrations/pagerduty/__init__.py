@@ -1,9 +1,8 @@
 """PagerDuty: incidents of a service, and the service's set-up for incident response.
 
-All services are one batch, read page by page, or one by one if there are few. Incident figures come
-from PagerDuty's analytics, which has a row for each service that had an incident. For a key without
-access to analytics, incidents are counted one by one. An answer of another form is rejected on
-decoding.
+All services form one batch, read from a list, or one by one if there are few. Incident figures come
+from PagerDuty's analytics, which has a row for each service that had an incident. Without access to
+analytics, incidents are counted one by one. Answers in an unexpected form are rejected on decoding.
 """
 
 import re
@@ -39,7 +38,7 @@ SERVICE_ID: Final = "pagerduty.com/service-id"
 INTEGRATION_KEY: Final = "pagerduty.com/integration-key"
 ACCOUNT: Final = "pagerduty.com/account"
 
-# Ids that PagerDuty gives out; what else an annotation holds never becomes part of a request.
+# Ids that PagerDuty allows; no other text of an annotation gets into a request.
 _ID: Final = re.compile(r"[A-Z0-9]{1,40}", re.ASCII)
 
 _SUBDOMAIN: Final = re.compile(r"(?:[a-z0-9][a-z0-9-]{0,62})?")
@@ -105,14 +104,14 @@ BAD_KEY: Final = Missing(Outcome.DENIED, "the key is not one of PagerDuty's")
 BEYOND: Final = Missing(Outcome.TRANSIENT, "beyond what PagerDuty lists")
 HEADERS: Final = {
     "accept": "application/vnd.pagerduty+json;version=2",
-    # PagerDuty wants it even where there is no body.
+    # PagerDuty requires it even without a body.
     "content-type": "application/json",
 }
 PAGE: Final = 100
-# No page may go beyond this one of a list.
+# PagerDuty lists no items beyond this number.
 MOST_LISTED: Final = 10_000
 
-# Larger numbers are none that a reader of JSON can be trusted with.
+# JSON readers may round larger numbers.
 _LARGEST: Final = 2**53
 Count = Annotated[int, Meta(ge=0, le=_LARGEST)]
 Mean = Annotated[float, Meta(ge=0, le=_LARGEST)] | None
@@ -126,7 +125,7 @@ class Reference(msgspec.Struct):
 
 
 class Service(msgspec.Struct):
-    """Service as in listings; policy and teams may be null, but their absence is noticed."""
+    """Service as in listings; policy and teams may be null, but have to be present."""
 
     id: str
     escalation_policy: Reference | UnsetType | None = UNSET
@@ -136,7 +135,7 @@ class Service(msgspec.Struct):
 
 
 class AnalyticsRow(msgspec.Struct):
-    """Analytics of a service's incidents in a window, or of those of one of its teams."""
+    """Analytics of a service's incidents in a window, possibly of one of its teams only."""
 
     total_incident_count: Count
     mean_seconds_to_resolve: Mean = None
@@ -157,12 +156,12 @@ class Incident(msgspec.Struct):
 
     @property
     def is_resolved(self) -> bool:
-        """True if it is over."""
+        """True if the incident is resolved."""
         return self.status == "resolved" or self.resolved_at is not None
 
     @property
     def ended_at(self) -> datetime | None:
-        """The end of a resolved incident, which cannot change any more; None if it is not given."""
+        """The end of a resolved incident, whose status is final; None if not reported."""
         return self.resolved_at or self.last_status_change_at
 
 
@@ -192,9 +191,9 @@ async def post_pagerduty(client: HttpClient, target: str, body: Mapping[str, Any
 async def iterate_pages(
     client: HttpClient, member: str, query: Sequence[tuple[str, str | int]]
 ) -> AsyncIterator[list[Any] | Missing]:
-    """The pages of the list of this name; a final Missing is the reason that reading stopped early.
+    """The pages of a list; a final Missing is the reason that reading stopped early.
 
-    It is BEYOND if the list continues past the last page that may be requested.
+    The reason is BEYOND if the list continues past the last page allowed.
     """
     offset = 0
     while offset + PAGE <= MOST_LISTED:
@@ -211,15 +210,15 @@ async def iterate_pages(
         yield items
         if not more:
             return
-        # Not the limit that was asked for: the server may have a smaller one.
+        # Not PAGE: the server may use a smaller limit.
         offset += len(items)
     yield BEYOND
 
 
-# So many are asked for one by one rather than by a listing of unknown length.
+# Up to this number, services are requested one by one rather than listed.
 FEW: Final = 5
-# So many that a listing did not show are asked for one by one: it shifts while services come and
-# go, and an account may have more services than can be listed.
+# Services to request one by one if the list lacks them: it shifts while services come and go, and
+# an account may have more services than PagerDuty lists.
 MOST_ALONE: Final = 50
 _MOST_FAILURES: Final = 2
 
@@ -241,9 +240,10 @@ async def get_services(client: HttpClient, targets: Sequence[str]) -> Services:
 
 
 async def _list_services(client: HttpClient) -> tuple[Services, Missing | None]:
-    """The services by id, and the reason that there are more of them, if there are.
+    """The services by id, and the reason if the list is incomplete.
 
-    A listing ends after 10,000. One in the opposite order shows as many from the other end.
+    A list ends after 10,000 services. A second one in reverse order adds as many from the other
+    end.
     """
     found = Services()
     for order in ("name:asc", "name:desc"):
@@ -264,7 +264,7 @@ async def _list_services(client: HttpClient) -> tuple[Services, Missing | None]:
 
 
 def _index_services(page: list[Any]) -> dict[str | None, Service | Missing]:
-    """The services of a page by id; None is the key of one whose id cannot be read."""
+    """The services of a page by id; the key is None for a service whose id can't be read."""
     found: dict[str | None, Service | Missing] = {}
     for item in page:
         named = read_as(item, Reference)
@@ -275,7 +275,7 @@ def _index_services(page: list[Any]) -> dict[str | None, Service | Missing]:
 async def _get_services_alone(
     client: HttpClient, targets: Sequence[str], end: Missing | None
 ) -> Services:
-    """The services requested one by one, as far as their number allows."""
+    """Request the services one by one, up to `MOST_ALONE`."""
     found = Services()
     failures = 0
     for target in targets[:MOST_ALONE]:
@@ -304,15 +304,15 @@ async def _get_service(client: HttpClient, target: str) -> Service | Missing:
 MONTH: Final = 30
 QUARTER: Final = 90
 YEAR: Final = 365
-# The longest first: it fails first when there is too much to answer.
+# The longest first, as it fails first if there are too many data.
 WINDOWS: Final = (YEAR, QUARTER, MONTH)
-# So many services share a question that has to name them.
+# Services per request that has to name them.
 PORTION: Final = 1_000
 
 NONE: Final = Missing(Outcome.NOT_APPLICABLE, "nothing in 90 days to take it of")
 NO_UPTIME: Final = Missing(Outcome.NOT_APPLICABLE, "PagerDuty gives none for this service")
 
-# By service; Missing where a row of it cannot be read.
+# Rows by service; Missing if one of them can't be read.
 Window = dict[str, list[AnalyticsRow] | Missing]
 Windows = dict[int, Window]
 
@@ -329,13 +329,13 @@ class IncidentFigures(NamedTuple):
 
 
 async def get_windows(client: HttpClient, targets: Sequence[str], now: int) -> Windows | Missing:
-    """The rows of every window that ends now; a failed one makes the others useless."""
+    """The rows of all windows that end now; if one fails, all do."""
     portions: list[Sequence[str]] = [targets] if len(targets) <= FEW else [()]
     found = Windows()
     for days in WINDOWS:
         window = await _get_window(client, portions, days, now)
         if window is None:
-            # Keys of users have to name what they ask about.
+            # User keys have to name the services.
             portions = [targets[i : i + PORTION] for i in range(0, len(targets), PORTION)]
             window = await _get_window(client, portions, days, now)
         if window is None or isinstance(window, Missing):
@@ -347,7 +347,7 @@ async def get_windows(client: HttpClient, targets: Sequence[str], now: int) -> W
 async def _get_window(
     client: HttpClient, portions: Iterable[Sequence[str]], days: int, now: int
 ) -> Window | Missing | None:
-    """One window, requested in portions of services, () meaning all; None if that is refused."""
+    """Request a window in portions of services, () for all; None if PagerDuty refuses that."""
     found: Window = {}
     span = {"created_at_start": format_stamp(now - days * DAY), "created_at_end": format_stamp(now)}
     for portion in portions:
@@ -370,7 +370,7 @@ def _add_rows(rows: list[Any], window: Window) -> bool:
     for item in rows:
         id_ = item.get("service_id", 0) if isinstance(item, dict) else 0
         if id_ is None:
-            continue  # of no service
+            continue  # not about a service
         if not isinstance(id_, str):
             return False
         row, known = read_as(item, AnalyticsRow), window.setdefault(id_, [])
@@ -411,7 +411,7 @@ def _count_acknowledged(row: AnalyticsRow) -> int:
 
 
 def _compute_weighted_mean(parts: Iterable[tuple[float | None, int]]) -> float | Missing:
-    """The mean of means, each weighted with its number of incidents."""
+    """The mean of means, weighted by their number of incidents."""
     known = [(mean, weight) for mean, weight in parts if mean is not None and weight]
     if not known:
         return NONE
@@ -419,7 +419,7 @@ def _compute_weighted_mean(parts: Iterable[tuple[float | None, int]]) -> float |
 
 
 def _compute_uptime(rows: list[AnalyticsRow]) -> float | Missing:
-    """The uptime; the downtimes of a service's teams add up."""
+    """The uptime in percent; the downtimes of a service's teams add up."""
     known = [row.up_time_pct for row in rows if row.up_time_pct is not None]
     if len(known) < len(rows):
         return NO_UPTIME
@@ -427,7 +427,7 @@ def _compute_uptime(rows: list[AnalyticsRow]) -> float | Missing:
 
 
 MOST_PAGES: Final = 200
-# A question may span six months, which have 181 days at least.
+# A request may span six months, which have at least 181 days.
 _SPAN: Final = 180 * DAY
 MOST_INCIDENTS: Final = PAGE * MOST_PAGES
 TOO_MANY: Final = report_too_many(MOST_INCIDENTS, "incidents a year to count without analytics")
@@ -458,7 +458,7 @@ async def get_incidents(
 
 
 class _IncidentReader:
-    """Incidents read so far, by id; restricted to some services if they are named."""
+    """Reads incidents, stored by id: of the named services, or of all."""
 
     def __init__(self, client: HttpClient, services: Sequence[str]) -> None:
         self._client = client
@@ -497,7 +497,7 @@ class _IncidentReader:
 def make_incident_figures(
     incidents: Iterable[Incident], now: int, refusal: Missing
 ) -> IncidentFigures:
-    """Figures from one service's incidents; `refusal` is the reason for those without a value."""
+    """Figures from one service's incidents; `refusal` is the reason for the other figures."""
     days = [((now - _get_creation_time(one)) / DAY, one) for one in incidents]
     quarter = [one for age, one in days if age <= QUARTER]
     return IncidentFigures(
@@ -511,7 +511,7 @@ def make_incident_figures(
 
 
 def _compute_mean_to_resolve(resolved: Sequence[Incident]) -> float | Missing:
-    """The mean time to resolve; missing if any resolved incident lacks its end."""
+    """The mean seconds to resolve; missing if any resolved incident lacks its end."""
     times = [
         (one.ended_at - one.created_at).total_seconds()
         for one in resolved
@@ -526,7 +526,7 @@ def _get_creation_time(incident: Incident) -> int:
     return int(incident.created_at.timestamp()) * SECOND
 
 
-# After these nothing more is asked.
+# Reasons after which a service needs no further request.
 _FINAL: Final = (NOT_FOUND, BAD_KEY)
 PROBES: Final = (
     Probe(
@@ -554,7 +554,7 @@ _NO_TYPE: Final = Missing(Outcome.NOT_APPLICABLE, "PagerDuty gives none for this
 async def collect_pagerduty(
     targets: Sequence[str], client: HttpClient, memory: Memory, now: int
 ) -> dict[str, Collected]:
-    """The facts about each target (a service id) at this time, or the reason for their absence."""
+    """Facts about each target (a service id), or the reason that they are missing."""
     found = await get_services(client, targets)
     refused = {target: one for target, one in found.items() if one in _FINAL}
     asked = [target for target in found if target not in refused]
@@ -568,7 +568,7 @@ async def collect_pagerduty(
 async def _get_figures(
     client: HttpClient, memory: Memory, targets: Sequence[str], now: int
 ) -> dict[str, IncidentFigures | Missing]:
-    """Figures of each service: from analytics, or from single incidents without access to it."""
+    """Figures of each service, from analytics or, without access to it, from incidents."""
     windows = await get_windows(client, targets, now)
     if not isinstance(windows, Missing):
         return {target: make_analytics_figures(windows, target) for target in targets}
@@ -590,8 +590,8 @@ def make_pagerduty_facts(
 ) -> Collected:
     """The facts of one service.
 
-    A service that could not be read may not exist. If no incident is known of it either, its number
-    of incidents is unknown, not zero.
+    An unreadable service may not exist. Without any known incident, its number of incidents is
+    unknown, not zero.
     """
     if isinstance(service, Missing) and (figures == service or _is_in_doubt(service, figures)):
         return Collected(missing={"": service})

@@ -1,7 +1,7 @@
 """Prometheus, with Alertmanager: the incident and the observability shape.
 
-The same few queries serve all services of a batch. The facts are made by pure functions, each for
-one group of a shape and one service.
+A few queries serve all services of a batch. Pure functions make the facts, each for one group of a
+shape and one service.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ from factbook.outbound.client import HttpClient
 from factbook.outbound.git import make_git_headers
 from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome
 
-# The moments of events, in seconds since the epoch, by service and alert.
+# Times of events, in seconds since the epoch, by service and alert.
 Events = Mapping[str, Mapping[str, set[int]]]
 
 DAY: Final = 86_400
@@ -65,7 +65,7 @@ _NOT_UP: Final = Missing(Outcome.NOT_APPLICABLE, "the up metric is not always 0 
 
 @dataclass(frozen=True)
 class RulesByService:
-    """Rules by the service that they name; `watching`: an alert of one could be an incident."""
+    """Rules by service; `watching`: alerts of some rule could be incidents."""
 
     by_service: Mapping[str, Sequence[PrometheusRule]]
     count: int
@@ -76,9 +76,9 @@ class RulesByService:
 class PrometheusSnapshot:
     """Data collected about the services of a batch; each is a value or the reason for its absence.
 
-    `moment` is the time of the collection, in seconds. `covered` tells for each window if the
-    storage reaches back to its start. `began` and `ended` hold the events of 30 days each, newest
-    first.
+    `moment` is the time of the collection, in seconds. `covered` maps each window to true if the
+    storage reaches back to its start. `began` and `ended` hold events in portions of 30 days,
+    newest first.
     """
 
     moment: int
@@ -104,7 +104,7 @@ def group_rules_by_service(
 
 
 def group_events(options: PrometheusOptions, series: Sequence[Series]) -> Events:
-    """The times in the answer to a query for events."""
+    """The event times in an answer, by service and alert."""
     found: dict[str, dict[str, set[int]]] = {}
     for one in series:
         service, alert = (one.metric.get(name, "") for name in (options.label, "alertname"))
@@ -190,7 +190,7 @@ def _make_window(
 
 
 def _explain_unwatched(known: PrometheusSnapshot, service: str) -> Missing | None:
-    """The reason that a count of zero means nothing: no alert could have been an incident."""
+    """The reason not to trust a count of zero: no alert could have been an incident."""
     if any(service in chunk for chunk in _take_unbroken(known.began)):
         return None
     if isinstance(known.rules, Missing):
@@ -211,7 +211,7 @@ def _take_unbroken(chunks: Sequence[Events | Missing]) -> Iterator[Events]:
 
 
 def _merge_events(chunks: Sequence[Events], service: str, since: int) -> dict[str, set[int]]:
-    """The times of a service's alerts; the border shared by two chunks counts once."""
+    """The event times of a service by alert; a time that two chunks share counts once."""
     found: dict[str, set[int]] = {}
     for chunk in chunks:
         for alert, moments in chunk.get(service, {}).items():
@@ -262,7 +262,10 @@ def _has_policy(
     own: Sequence[PrometheusRule],
     service: str,
 ) -> bool | Missing:
-    """True if an alert of the service's rules, or one with its label alone, is routed on."""
+    """True if an alert of the service reaches a receiver other than the default one.
+
+    Tests the alerts of its rules, or without rules an alert with only its label.
+    """
     if isinstance(known.routing, Missing):
         return known.routing
     alerts = [
@@ -293,17 +296,17 @@ def _list_alerting_rules(rules: RulesByService, service: str) -> list[Prometheus
     return [rule for rule in rules.by_service.get(service, ()) if rule.is_alerting]
 
 
-# A query by the settings, the services and the length of its window in seconds.
+# Builds a query from the settings, the services and the window's length in seconds.
 Query = Callable[[PrometheusOptions, Sequence[str], int], str]
 
-# More services than fit in here are not named: then the queries are about all.
+# If the services need a longer matcher, queries cover all services instead.
 _LONGEST: Final = 600
 _SPECIAL: Final = frozenset("\\.+*?()|[]{}^$")
 _ESCAPES: Final = {"\\": "\\\\", '"': '\\"', "\n": "\\n"}
 
 
 def quote_text(value: str) -> str:
-    """A value as a quoted string."""
+    """A value as a quoted string in a query."""
     return f'"{"".join(_ESCAPES.get(character, character) for character in value)}"'
 
 
@@ -320,19 +323,19 @@ def build_services_matcher(options: PrometheusOptions, services: Sequence[str]) 
 
 
 def build_began_query(options: PrometheusOptions, services: Sequence[str], seconds: int) -> str:
-    """Query for the times at which an alert was firing and one step earlier was not."""
+    """Query for the times when an alert started firing, compared to one step earlier."""
     firing, before = _build_firing_selector(options, services)
     return f"(({firing}) unless ({before}))[{seconds}s:{options.resolution}s]"
 
 
 def build_ended_query(options: PrometheusOptions, services: Sequence[str], seconds: int) -> str:
-    """Query for the times at which an alert was not firing and one step earlier was."""
+    """Query for the times when an alert stopped firing, compared to one step earlier."""
     firing, before = _build_firing_selector(options, services)
     return f"(({before}) unless ({firing}))[{seconds}s:{options.resolution}s]"
 
 
 def build_up_query(options: PrometheusOptions, services: Sequence[str], seconds: int) -> str:
-    """Query for the share of samples with the value up, in percent, by service."""
+    """Query for the average of the up metric in percent, by service."""
     window = f"{options.up_metric}{{{build_services_matcher(options, services)}}}[{seconds}s]"
     total, samples = (
         f"sum by ({options.label}) ({function}_over_time({window}))"
@@ -342,15 +345,15 @@ def build_up_query(options: PrometheusOptions, services: Sequence[str], seconds:
 
 
 def build_anything_query(options: PrometheusOptions, seconds: int) -> str:
-    """Query with a result if the storage has a sample of any series that the queries use."""
+    """Query with a result if the storage has a sample of any metric in use."""
     names = build_label_matcher("__name__", ("ALERTS", options.up_metric))
     return f"count(count_over_time({{{names}}}[{seconds}s]))"
 
 
 def _build_firing_selector(options: PrometheusOptions, services: Sequence[str]) -> tuple[str, str]:
-    """Queries for the alerts firing at a time, and one step earlier, merged over other labels.
+    """Queries for the alerts firing at a time, and one step earlier, by service and name.
 
-    Labels differ by instance, and by the replica of the Prometheus that evaluates the rule.
+    Other labels differ by instance, and by the Prometheus replica that evaluates the rule.
     """
     matchers = ['alertstate="firing"', build_services_matcher(options, services)]
     if options.severities:
@@ -361,18 +364,18 @@ def _build_firing_selector(options: PrometheusOptions, services: Sequence[str]) 
 
 
 def _escape_literal(value: str) -> str:
-    """A value as a pattern that matches nothing else."""
+    """A value as a pattern that matches only this value."""
     return "".join(f"\\{one}" if one in _SPECIAL else one for one in value)
 
 
-# A storage reaches back to a moment when it has a sample from about then.
+# The first sample may be this many seconds after the start of a window.
 _SLACK: Final = 3_600
 
 
 async def collect_prometheus(
     options: PrometheusOptions, targets: Sequence[str], client: HttpClient, memory: Memory, now: int
 ) -> dict[str, Collected]:
-    """The facts about each target, a value of the service's label, or the reason for no facts."""
+    """Facts about each target (a value of the service's label), or the reason for no facts."""
     del memory
     asking = _Asking(options, client, now // SECOND)
     rules, values = await asyncio.gather(asking.rules(), asking.values(targets))
@@ -384,7 +387,7 @@ async def collect_prometheus(
     collected = {}
     for target in targets:
         collected[target] = make_prometheus_facts(options, known, target)
-        # Thousands of services and of routes take a while, in which others have their turn.
+        # Let other tasks run, as thousands of services and routes take a while.
         await asyncio.sleep(0)
     return collected
 
@@ -396,7 +399,7 @@ class _Asking:
         self._api = PrometheusApi(client)
         self._options = options
         self._client = client
-        # Where the steps of queries are too: at whole multiples of the resolution.
+        # Queries step at whole multiples of the resolution, too.
         self._moment = now // options.resolution * options.resolution
 
     async def rules(self) -> RulesByService | Missing:
@@ -405,7 +408,7 @@ class _Asking:
         return found if isinstance(found, Missing) else group_rules_by_service(self._options, found)
 
     async def values(self, targets: Sequence[str]) -> set[str] | Missing:
-        """The services of series in the last year; others than the targets may be among them."""
+        """The services with series in the last year, possibly more than the targets."""
         matcher = build_services_matcher(self._options, targets)
         since = self._moment - YEAR * DAY
         return await self._api.values(self._options.label, matcher, since, self._moment)
@@ -413,7 +416,7 @@ class _Asking:
     async def known(
         self, services: Sequence[str], rules: RulesByService | Missing
     ) -> PrometheusSnapshot:
-        """The data collected about the services. Without any service, nothing is queried."""
+        """The data collected about the services. Without services, no query is sent."""
         covered: dict[int, bool | Missing] = dict.fromkeys(WINDOWS, False)
         up: dict[str, float] | Missing = {}
         routes: Routing | Missing = NO_ALERTMANAGER
@@ -435,9 +438,9 @@ class _Asking:
         )
 
     async def _covered(self) -> dict[int, bool | Missing]:
-        """True for each window that the storage covers, also if it covers a longer one.
+        """By window, true if the storage covers the window or a longer one.
 
-        A time without samples may only mean that Prometheus was down then.
+        A gap may only mean that Prometheus was down at that time.
         """
         found = await asyncio.gather(*map(self._covers, WINDOWS))
         pairs = list(zip(WINDOWS, found, strict=True))
@@ -445,7 +448,6 @@ class _Asking:
         return {days: days <= furthest or covers for days, covers in pairs}
 
     async def _covers(self, days: int) -> bool | Missing:
-        """True if the storage reaches back `days` days."""
         moment = self._moment - days * DAY + _SLACK
         found = await self._api.samples(build_anything_query(self._options, DAY), moment)
         return found if isinstance(found, Missing) else bool(found)
@@ -504,7 +506,7 @@ def _make_prometheus_integration(instance: Instance[PrometheusOptions]) -> Integ
         authorize=instance.credential(user),
         base_url=options.base_url,
         further={url: instance.credential(other, "alertmanager")} if url else {},
-        # Queries about a year of samples are heavy.
+        # Queries over a year of samples are heavy.
         calls_at_once=2,
         target=partial(find_prometheus_target, options),
         collect=partial(collect_prometheus, options),

@@ -25,7 +25,7 @@ from factbook.settings.option_tables import about, is_web_address
 from factbook.user_patterns import UserPattern
 
 SERVICE: Final = "prometheus.io/service"
-# What people's portals filter alerts by: `service=checkout,env=production`.
+# Portals filter alerts by these labels: `service=checkout,env=production`.
 LABELS: Final = "prometheus.io/labels"
 LONGEST: Final = 200
 
@@ -102,7 +102,7 @@ def _check_user(options: PrometheusOptions, host: str) -> Iterator[str]:
 def find_prometheus_target(options: PrometheusOptions, entity: Mapping[str, Any]) -> str | Missing:
     """The value of the service's label, or the reason that there is none.
 
-    It may contain any printable character, as it is only used as a quoted string in a query.
+    Any printable character is allowed, as queries quote the value.
     """
     known = get_annotations(entity)
     found = known.get(SERVICE) or _find_label(known.get(LABELS), options.label)
@@ -144,7 +144,7 @@ class Series(msgspec.Struct):
 
 
 class PrometheusRule(msgspec.Struct):
-    """Rule as it is evaluated: `alerting` or `recording`."""
+    """Rule of type `alerting` or `recording`."""
 
     name: str
     type: str
@@ -238,7 +238,7 @@ async def get_alertmanager_configuration(client: HttpClient) -> str | Missing:
 
 
 def _validate_answer(answer: Answer, type_: type[Data]) -> Data | Missing:
-    """The data of a good answer, or the reason for their absence. A partial one is a failure."""
+    """The data of an answer, or the reason that they are missing. Partial answers are failures."""
     if not answer.ok:
         return _explain_failed_answer(answer)
     found = answer.read_as(_Success[type_])  # type: ignore[valid-type]
@@ -317,10 +317,9 @@ class _Configuration(msgspec.Struct):
 
 
 def read_alert_routes(text: str) -> Routing | Missing:
-    """The routes of a configuration in YAML, or the reason that any part of it is not understood.
+    """The routes of a configuration in YAML, or the reason that a part of it is not understood.
 
-    Patterns are in RE2 syntax; those that Python may read differently, or match in exponential
-    time, are not understood.
+    Patterns are in RE2 syntax.
     """
     try:
         if len(text) > LONGEST_CONFIGURATION:
@@ -338,7 +337,7 @@ def read_alert_routes(text: str) -> Routing | Missing:
 
 
 def _make_node(route: _Route, inherited: str) -> _Node:
-    """A route with inherited values: without a receiver it has its parent's."""
+    """A node of the tree; a route without a receiver inherits its parent's."""
     receiver = route.receiver or inherited
     matchers = (
         *(_make_matcher(label, "=", value) for label, value in route.match.items()),
@@ -363,7 +362,6 @@ def _make_matcher(label: str, kind: str, value: str) -> _Matcher:
 
 
 def _compile_pattern(text: str) -> UserPattern:
-    """Alertmanager matches with RE2 too."""
     try:
         return user_patterns.compile_whole(text)
     except InputError:
@@ -371,7 +369,7 @@ def _compile_pattern(text: str) -> UserPattern:
 
 
 def _list_reached(node: _Node, labels: Mapping[str, str]) -> Iterator[str]:
-    """The receivers of the deepest routes that an alert reaches from a node that it has reached."""
+    """The receivers of the deepest matching routes below a node that an alert has reached."""
     deeper = False
     for child in node.children:
         if not all(matcher.fits(labels) for matcher in child.matchers):

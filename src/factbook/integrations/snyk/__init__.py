@@ -1,8 +1,8 @@
-"""Snyk: the security metrics' issues, from the projects of Snyk organizations.
+"""Snyk: scanner issues of the security shape, from the projects of Snyk organizations.
 
 Each organization is read once for all entities, and its projects are indexed by every name that
-annotations may use. Answers are limited to the fields that are read. A listing's next link does not
-mark the last page reliably.
+annotations may use. Answer types have only the fields in use. The next link of a list doesn't
+reliably mark the last page.
 """
 
 import asyncio
@@ -74,12 +74,12 @@ class SnykOptions(InstanceOptions, frozen=True, kw_only=True):
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The ids of the organizations, in lower case, each once."""
+        """The distinct ids of the organizations, in lower case."""
         return tuple(dict.fromkeys(_split_entry(entry)[1] for entry in self.organizations))
 
     @property
     def names(self) -> dict[str, str]:
-        """The ids of organizations that have a name, by their name in lower case."""
+        """The ids of named organizations, by name in lower case."""
         return {name: id_ for name, id_ in map(_split_entry, self.organizations) if name}
 
     def problems(self) -> Iterator[str]:
@@ -113,19 +113,19 @@ SLUGS: Final = {
     "github.com/project-slug": "github.com",
     "gitlab.com/project-slug": "gitlab.com",
 }
-# Each alone points to something.
+# Annotations that select projects on their own.
 SELECTING: Final = (TARGETS, TARGET_ID, TARGET_NAME, PROJECT_IDS, *SLUGS, SOURCE_LOCATION)
 
 _LONGEST: Final = 4_000
-# What code hosts put between a repository and what is in it.
+# Segments that follow a repository in URLs of code hosts.
 _INSIDE: Final = ("-", "tree", "blob", "raw", "src")
 
 
 class Selector(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Selector for the projects that belong to an entity.
+    """Selects the projects of an entity.
 
-    It selects projects of the `targets`, by id or by name in lower case, of the repository `slug`
-    on `host`, and the `projects` by id; the `excluded` are left out.
+    These are projects of the `targets` (ids, or names in lower case) and of the repository `slug`
+    on `host`, and the `projects` by id, without the `excluded` ids.
     """
 
     organizations: tuple[str, ...]
@@ -183,7 +183,7 @@ def _list_targets(known: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _list_organizations(options: SnykOptions, known: Mapping[str, Any]) -> tuple[str, ...]:
-    """The organizations that the annotations select, each of them configured; else all."""
+    """The configured organizations that the annotations select, by default all."""
     if ORG_IDS in known or ORG_ID in known:
         wanted = _split_list(known, ORG_IDS if ORG_IDS in known else ORG_ID)
     elif ORG_NAME in known:
@@ -198,7 +198,7 @@ def _list_organizations(options: SnykOptions, known: Mapping[str, Any]) -> tuple
 def _find_repository(entity: Mapping[str, Any], known: Mapping[str, Any]) -> tuple[str, str]:
     """The host and the path of the entity's repository, in lower case.
 
-    A slug counts for the host that the entity's location names, else for the one in its key.
+    A slug belongs to the host of the entity's location, else to the host in its key.
     """
     place = find_location(entity)
     for key, host in SLUGS.items():
@@ -249,7 +249,7 @@ def _get_text(known: Mapping[str, Any], key: str) -> str:
 
 
 def _is_usable_text(text: str) -> bool:
-    """True if it can be a name: not empty, not too long, and without characters no name has."""
+    """True for printable text that is neither empty nor too long."""
     return 0 < len(text) <= _LONGEST and text.isprintable()
 
 
@@ -259,7 +259,7 @@ def _sort_distinct(values: tuple[str, ...]) -> tuple[str, ...]:
 
 SEVERITIES: Final = ("critical", "high", "medium", "low")
 
-# No project has so many; far larger numbers could not be stored.
+# More than any project has; far larger numbers could not be stored.
 _MOST: Final = 1_000_000_000
 _NO_COUNT: Final = Missing(Outcome.INCOMPLETE, "Snyk left out a figure of a project")
 
@@ -320,7 +320,7 @@ class ProjectRelationships(Struct):
 
 
 class ProjectAttributes(Struct):
-    """Attributes of a project; one that is not active is no longer scanned."""
+    """Attributes of a project; Snyk scans only active projects."""
 
     name: str
     origin: str
@@ -390,7 +390,7 @@ class SnykIssue(SnykResource):
 
 
 def _count_severity(counts: Any, severity: str) -> int | Missing:
-    """A non-negative whole number; the description types it as a number."""
+    """The count of a severity, a whole number; Snyk's API description allows any number."""
     value = counts.get(severity) if isinstance(counts, dict) else None
     if isinstance(value, bool) or not isinstance(value, int | float):
         return _NO_COUNT
@@ -411,11 +411,11 @@ _CURSOR: Final = "starting_after"
 async def read_snyk_pages(
     client: HttpClient, target: str, query: Mapping[str, str], type_: type[SnykPage[T]]
 ) -> list[T] | Missing:
-    """Every row of the listing, each once, or the reason that it is incomplete.
+    """The distinct rows of a list, or the reason that it is incomplete.
 
-    Ends with the first page without new rows, as Snyk also links to pages after the last one.
-    Only the cursor of a link is used, since the link may be relative to one of several bases. A
-    listing of more than `MOST_PAGES` is not read to its end.
+    Ends with the first page without new rows, as Snyk also links to pages after the last one. Uses
+    only the cursor of a link, since the link may be relative to one of several bases. A list of
+    more than `MOST_PAGES` is too large.
     """
     rows: dict[str, T] = {}
     place: dict[str, str] = {}
@@ -459,7 +459,7 @@ def _find_cursor(links: Links | None) -> str:
 
 @lru_cache(maxsize=64)
 def _warn_of_version_end(host: str, version: str, deprecated: str, sunset: str) -> None:
-    """Log a notice that every answer repeats once for each process."""
+    """Log once per process, as every answer repeats the notice."""
     log.warning(
         "snyk.version_ends", host=host, version=version, deprecated=deprecated, sunset=sunset
     )
@@ -475,9 +475,9 @@ def _cut_date(text: str | None) -> str:
 
 @dataclass
 class Organization:
-    """Projects of one organization, by their id and by the id and the names of their target.
+    """Projects of one organization, by id, and by the id and the names of their target.
 
-    `has_counts`: at least one of them has figures. `open` holds the open issues that are not
+    `has_counts`: at least one project has figures. `open` holds the open issues that are not
     ignored, by project, if they were counted one by one.
     """
 
@@ -511,7 +511,7 @@ async def read_organization(
 
 
 def index_projects(projects: Iterable[SnykProject]) -> Organization:
-    """The organization of these projects."""
+    """Index projects by id and by the names of their target."""
     organization = Organization()
     for project in projects:
         organization.projects[project.id.lower()] = project
@@ -529,7 +529,7 @@ def _list_target_names(project: SnykProject) -> set[str]:
     if attributes and attributes.display_name:
         names.add(attributes.display_name)
     else:
-        # `owner/name(branch):folder/file` where nothing better came.
+        # Without a display name: `owner/name(branch):folder/file`.
         names.add(project.attributes.name.partition(":")[0].partition("(")[0])
     place = parse_source_location(attributes.url) if attributes and attributes.url else None
     if place:
@@ -599,14 +599,14 @@ _NO_COUNTS: Final = Missing(
     Outcome.DENIED, "no project came with figures; they need View Project History"
 )
 
-# The name of the origin's family, by the host that annotations name.
+# Prefix of a project's origin, by the host that annotations name.
 _FAMILIES: Final = {
     "github.com": "github",
     "gitlab.com": "gitlab",
     "bitbucket.org": "bitbucket",
     "dev.azure.com": "azure",
 }
-# Origins that are never at another host than that of their family.
+# Origins that exist only on their family's public host.
 _PUBLIC: Final = frozenset(
     {"github", "github-cloud-app", "bitbucket-cloud", "bitbucket-connect-app"}
 )
@@ -627,7 +627,7 @@ def _sum_projects(
     organizations = [found.get(id_, _NOT_CONFIGURED) for id_ in selector.organizations]
     failures = [one for one in organizations if isinstance(one, Missing)]
     if failures:
-        # Any of them may hold projects that count. What lasts is told before what passes.
+        # Any of them may hold projects that count. Report lasting reasons before passing ones.
         return min(failures, key=lambda failure: failure.passing)
     known = [one for one in organizations if isinstance(one, Organization)]
     projects = _select_projects(selector, known)
@@ -696,7 +696,7 @@ def _may_be_at(host: str, origin: str) -> bool:
 
 
 def _count_project_issues(organization: Organization, id_: str) -> Partial | Missing:
-    """The issues of one project; an exact count of none is zero only if there is a snapshot."""
+    """The issues of one project; without a snapshot they are unknown, not zero."""
     latest = organization.projects[id_].counts
     if latest is None:
         return _NOT_SCANNED if organization.has_counts else _NO_COUNTS
@@ -733,7 +733,7 @@ async def _get_organization(
 
 
 def make_snyk_probes(options: SnykOptions) -> tuple[Probe, ...]:
-    """Probes for the permission to list each organization, and its issues if they are counted."""
+    """Probes for listing each organization's projects, and its issues for exact counts."""
     listings = ("projects", "issues") if options.exact else ("projects",)
     return tuple(
         Probe(
@@ -755,7 +755,7 @@ def _make_snyk_integration(instance: Instance[SnykOptions]) -> Integration:
         ),
         authorize=instance.credential({"authorization": f"token {options.token}"}),
         base_url=options.base_url,
-        # One for each severity, where issues are counted exactly.
+        # One per severity if issues are counted one by one.
         calls_at_once=4,
         target=partial(find_snyk_target, options),
         collect=partial(collect_snyk, options),
