@@ -1,4 +1,4 @@
-"""Registry of the tools, in the order in which they are listed."""
+"""Registry of the tools, in listing order."""
 
 from factbook.tools import all_entities_facts, changed_facts, entities, facts, sources
 from factbook.tools.tool import Context, Tool

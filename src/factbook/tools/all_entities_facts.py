@@ -1,7 +1,7 @@
 """get-all-entities-facts: the facts of one data source about many entities, or their numbers.
 
-Answers about chosen facts are made for agents: long values are left out unless they are named, a
-time that all rows share is said once, and a page ends before it is too long.
+Answers about chosen facts are compact, for agents: long values are left out unless named, a time
+that all rows share appears once, and the length of a page is limited.
 """
 
 from collections import Counter
@@ -64,8 +64,8 @@ _ENTITIES_AT_ONCE: Final = 2_000
 _NO_FACTS: Final = Latest({}, {}, "", 0)
 EVERY_KIND = "*"
 _MOST_COUNTED = 2**31  # what both databases can count to
-_PAGE: Final = 100  # for hosts that don't say how many
-# Entities of all pages that are counted for each page: of a million that would take seconds.
+_PAGE: Final = 100  # for hosts that send no limit
+# Largest total that each page counts: counting a million would take seconds.
 COUNTED: Final = 10_000
 
 
@@ -85,10 +85,10 @@ class Selection(NamedTuple):
 async def stream_catalog_rows(
     source: DataSource, selection: Selection, context: Context
 ) -> AsyncGenerator[list[Row], None]:
-    """The entities with the catalog's own facts."""
+    """Stream the entities with the catalog's own facts."""
     kept = selection.kept
 
-    # Thousands of entities share a few of these.
+    # Thousands of entities share a few of these texts.
     @lru_cache(maxsize=1024)
     def text(bits: int, time: int) -> str:
         facts = catalog.encode_catalog_facts(source.id, bits)
@@ -105,7 +105,7 @@ async def stream_catalog_rows(
 async def stream_tracked_rows(
     source: DataSource, selection: Selection, context: Context
 ) -> AsyncGenerator[list[Row], None]:
-    """The entities with stored facts or reasons."""
+    """Stream the entities with stored facts or reasons."""
     kept = selection.kept
     names = [fact.name for fact in source.schema]
     all_names = frozenset(names)
@@ -126,13 +126,13 @@ async def stream_tracked_rows(
 async def stream_lacking_rows(
     source: DataSource, selection: Selection, context: Context
 ) -> AsyncGenerator[list[Row], None]:
-    """The entities that the source is about without any value of it."""
-    if catalog.is_catalog_source(source.id):  # it has values of all of them
+    """Stream the entities that the source covers but has no value for."""
+    if catalog.is_catalog_source(source.id):  # it has values for all entities
         return
     kept = selection.kept
     names = [fact.name for fact in source.schema]
 
-    # Thousands of entities share a few of these.
+    # Thousands of entities share a few of these texts.
     @lru_cache(maxsize=1024)
     def text(reasons: str) -> str:
         return render_facts_end(
@@ -148,10 +148,10 @@ def _keep_facts(facts: dict[str, msgspec.Raw], kept: frozenset[str]) -> str:
 
 
 class FactChoice(NamedTuple):
-    """A question to a source: which entities, which facts, and in which form.
+    """A query to a source: the entities, the facts, and the form of the answer.
 
-    `kept` names facts, None for all. `counted` and `group_by` ask for numbers alone; `of_unknown`
-    for the entities about which nothing is known.
+    `kept` names facts, None for all. `counted` and `group_by` ask only for counts; `of_unknown`
+    asks for the entities without any known fact.
     """
 
     source: DataSource
@@ -172,7 +172,7 @@ class _ChosenRow(NamedTuple):
 
 
 async def answer_choice(asked: FactChoice, context: Context) -> dict[str, Any]:
-    """The members of the answer after the name of the source."""
+    """The members of the answer that follow the source name."""
     work = _Choosing(asked, context, await _read_choice_conditions(asked, context))
     return await work.done()
 
@@ -191,7 +191,7 @@ async def _read_choice_conditions(asked: FactChoice, context: Context) -> FactCo
 
 
 class _Choosing:
-    """The entities of one answer, gathered until there are enough."""
+    """Gathers the entities of one answer until there are enough."""
 
     def __init__(self, asked: FactChoice, context: Context, wanted: FactConditions) -> None:
         self._asked = asked
@@ -303,7 +303,7 @@ class _Choosing:
 
 
 def _render_largest_groups(groups: Iterable[tuple[Any, int]]) -> dict[str, Any]:
-    """The largest groups, and how many others there are."""
+    """The largest groups, and the number of others."""
     ordered = sorted(groups, key=lambda group: (-group[1], str(group[0])))
     rows = [{"value": shorten_value(value)[0], "count": n} for value, n in ordered[:_MOST_GROUPS]]
     others = len(ordered) - len(rows)
@@ -311,7 +311,7 @@ def _render_largest_groups(groups: Iterable[tuple[Any, int]]) -> dict[str, Any]:
 
 
 def require_group(source: DataSource, name: str) -> None:
-    """Raise ToolError if entities cannot be counted by this."""
+    """Raise ToolError if entities cannot be grouped by this name."""
     facts = [fact.name for fact in source.schema if fact.type != "object"]
     if name not in facts and name not in CATALOG_GROUPS:
         known = ", ".join([*CATALOG_GROUPS, *facts[:100]])
@@ -391,13 +391,13 @@ class AllArguments(Struct, forbid_unknown_fields=True):
 
     @property
     def chooses(self) -> bool:
-        """True if it asks for what the answers to the seed's arguments do not have."""
+        """True if any argument beyond those of the original tool is given."""
         given = (self.owner, self.where, self.group_by)
         return self.count or any(one is not UNSET for one in given)
 
 
 async def run_all_entities_facts(arguments: AllArguments, context: Context) -> str:
-    """The facts of every tracked entity selected by the arguments."""
+    """The facts of every tracked entity that the arguments select."""
     source = sources.find_source(arguments.data_source_id, context)
     if arguments.facts is not UNSET:
         sources.require_source_facts(source, arguments.facts)
@@ -456,14 +456,14 @@ async def _answer_chosen(source: DataSource, arguments: AllArguments, context: C
 
 
 def _render_kind(entities: EntityRange) -> dict[str, str]:
-    """The kind, if one is given. A namespace that the last push emptied is answered with none."""
+    """The kind to verify, if given; the namespace isn't verified, as a push may have emptied it."""
     return {} if entities.kind is None else {"kind": entities.kind}
 
 
 async def _render_tail(
     arguments: AllArguments, source: DataSource, chosen: Selection, context: Context
 ) -> str:
-    """The additional members with counts of entities."""
+    """The members with entity counts that follow the entities."""
     lacking, entities = _NO_UNKNOWN, chosen.entities
     is_page = entities.limit is not None
     wanted = is_page if arguments.unknown else not entities.after
@@ -495,13 +495,13 @@ async def _count_entities(source: DataSource, entities: EntityRange, context: Co
 
 def _render_entries(rows: list[Row]) -> str:
     joined = "".join([ref for ref, _ in rows])
-    if '"' in joined or "\\" in joined:  # all that JSON escapes of what a reference may hold
+    if '"' in joined or "\\" in joined:  # the only characters of a reference that JSON escapes
         rows = [(encode_result(ref)[1:-1], end) for ref, end in rows]
     return ",".join([f'{{"entityRef":"{ref}",{end}}}' for ref, end in rows])
 
 
 def _fit_rows(rows: list[Row], room: int) -> tuple[list[Row], int | None]:
-    """The first rows that fit into so many characters, but at least one, and what is left."""
+    """The first rows that fit into `room` characters, at least one row, and the room left."""
     for at, (ref, rest) in enumerate(rows):
         room -= len(ref) + len(rest)
         if room < 0 and at:

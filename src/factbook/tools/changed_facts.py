@@ -40,13 +40,13 @@ from factbook.tools.tool import (
 
 CATALOG_ID: Final = "catalog"
 _MOST_FIELDS = 20
-# What the document of an entity does not decide: the bits of these are those of others, too.
+# Facts that also depend on the documents of other entities.
 _OF_OTHERS: Final = ("ownership.hasRelationships", "ownership.ownerExists")
 _PLACE = re.compile(r"(\d{1,16})/(\d{1,18})/(\d{1,18})/([^/]*)", re.ASCII)
 _INVALID_CURSOR: Final = (
     "cursor is not the nextCursor of an earlier page. Leave it out to start over."
 )
-# Between the two places of a cursor.
+# Separates the two positions in a cursor.
 _APART = "~"
 _OTHERS: Final = frozenset(name.partition(".")[2] for name in _OF_OTHERS)
 
@@ -65,7 +65,7 @@ class ChangeQuery(NamedTuple):
 
 
 class ChangeCursor(NamedTuple):
-    """Position of a page: in the writes of data sources, and in the revisions of sets."""
+    """Position of a page in the writes of data sources and in the revisions of sets."""
 
     facts: ChangePosition
     catalog: PastPlace
@@ -76,12 +76,12 @@ FoundChange = FactChange | Past
 
 def start_changes(since: int) -> ChangeCursor:
     """The positions before all changes since a time."""
-    # Before every id of a source and of an entity, and in the form of these.
+    # Valid ids that sort before every source id and entity id.
     return ChangeCursor(ChangePosition(since, "0", 0), PastPlace(since, 0, 0, ""))
 
 
 def decode_places(text: str) -> ChangeCursor:
-    """The positions encoded in a cursor; one of an earlier release has only the first."""
+    """The positions encoded in a cursor; cursors of earlier releases have only the first."""
     facts, _, revisions = text.partition(_APART)
     first = ChangePosition(*decode_place(facts, 3))
     start = PastPlace(first.written_at, 0, 0, "")
@@ -102,7 +102,7 @@ def render_places(places: ChangeCursor | None, asked: ChangeQuery) -> str:
 async def read_changes(
     asked: ChangeQuery, places: ChangeCursor, wanted: int, context: Context
 ) -> tuple[history.FactChangePage, PastChanges]:
-    """Further changes of data sources and of the catalog, as far as they are requested."""
+    """The next changes of data sources and of the catalog, as far as the query includes them."""
     database, past = context.database, PastChanges([], None)
     changed = await history.page_changes(database, *asked, places.facts, wanted)
     if asked.is_of_catalog:
@@ -120,14 +120,14 @@ async def read_changes(
 def merge_changes(
     changed: history.FactChangePage, past: PastChanges
 ) -> list[tuple[int, FoundChange]]:
-    """Both kinds of changes, each with its time, oldest first."""
+    """Merge both kinds of changes, each with its time, oldest first."""
     found: list[tuple[int, FoundChange]] = [(one.written_at, one) for one in changed.changes]
     found += [(one.place.created_at, one) for one in past.changes]
     return sorted(found, key=itemgetter(0))
 
 
 def render_catalog_change(past: Past) -> dict[str, Any]:
-    """The change in the form shown to clients, with its effect on the catalog's own facts."""
+    """Render a change for clients, with its effect on the catalog's own facts."""
     changed = past.changed
     before, after = _parse_document(changed.before), _parse_document(changed.after)
     found: dict[str, Any] = {
@@ -155,7 +155,7 @@ def render_catalog_change(past: Past) -> dict[str, Any]:
 
 
 async def _drop_reported_facts(database: Database, change: FactChange) -> FactChange:
-    """A change of the catalog's own facts, without those already reported by a revision.
+    """Drop facts of the catalog's own that a revision already reported.
 
     Samples are taken daily, so the revision is from the day before.
     """
@@ -263,7 +263,7 @@ async def run_changed_facts(arguments: ChangedFactsArguments, context: Context) 
     asked = ChangeQuery(since, source_id, kind)
     places = start_changes(since)
     if arguments.cursor is not UNSET:
-        # With `since` as a duration, what was the first place may be too early by now.
+        # If `since` is a duration, the cursor may be earlier than it by now.
         given = decode_places(arguments.cursor)
         places = ChangeCursor(max(places.facts, given.facts), max(places.catalog, given.catalog))
     page = EntryPage(arguments.limit)
@@ -280,7 +280,7 @@ async def _fill_changes(
     """Add changes to the page; returns the position of its end, None if nothing follows."""
     for _ in range(MOST_READS):
         changed, past = await read_changes(asked, places, page.wanted, context)
-        # Behind the end of what was read of one, the other waits, so that time never goes back.
+        # Stop at the end of the shorter read, to keep changes in order of time.
         ends = [read.more[0] for read in (changed, past) if read.more is not None]
         for time, one in merge_changes(changed, past):
             if ends and time > min(ends):
@@ -304,7 +304,7 @@ async def _fill_changes(
 def _advance_places(
     places: ChangeCursor, changed: FactChangePage, past: PastChanges, end: int
 ) -> ChangeCursor:
-    """Advance the positions, one or both, of which everything up to `end` has been read."""
+    """Advance each position whose changes up to `end` have all been read."""
     if changed.more is not None and changed.more.written_at == end:
         places = places._replace(facts=changed.more)
     if past.more is not None and past.more.created_at == end:
@@ -361,7 +361,7 @@ def _list_difference(before: object, after: object) -> dict[str, object]:
 
 
 def _build_item_key(item: object) -> object:
-    """A key that distinguishes items; encoding each of many texts would be slow."""
+    """A hashable key of an item; text is its own key, as encoding many texts would be slow."""
     return item if isinstance(item, str) else (encode_result(item),)
 
 

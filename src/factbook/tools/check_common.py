@@ -1,4 +1,4 @@
-"""Arguments of the tools of checks, and the parts that their answers share."""
+"""Arguments and answer parts shared by the check tools."""
 
 from collections.abc import Awaitable, Mapping
 from typing import Annotated, Any, Final, TypeVar
@@ -49,7 +49,7 @@ OwnerGroup = (
 )
 States = (
     Annotated[
-        # `require_states` says more than a decoder would.
+        # `require_states` gives a better message than a decoder would.
         list[Annotated[str, Meta(extra_json_schema={"enum": list(state.WORDS)})]],
         describe_argument(
             f"States to return, of {', '.join(state.WORDS)}; see the description when left out.",
@@ -59,7 +59,7 @@ States = (
     ]
     | UnsetType
 )
-# Texts of people are cut there; they are read whole on pages.
+# Longer texts written by people are cut; pages show them in full.
 LONGEST_TEXT: Final = 300
 MOST_EVIDENCE: Final = 10
 _TEXT: Final[Schema] = {"type": "string"}
@@ -82,7 +82,7 @@ STANDING: Final[Schema] = {
 
 
 async def require_existing(found: Awaitable[T]) -> T:
-    """The thing found; raises ToolError that says where ids are from if there is none."""
+    """Await a lookup; turns NotFoundError into a ToolError that says where ids come from."""
     try:
         return await found
     except NotFoundError as error:
@@ -95,7 +95,7 @@ async def find_scorecard_in_effect(database: Database, scorecard_id: str) -> Sco
 
 
 def require_states(given: list[str]) -> list[str]:
-    """The words of states; raises ToolError for another one."""
+    """Validate state words; raises ToolError for an unknown one."""
     for word in given:
         if word not in state.WORDS:
             raise ToolError(f'There is no state "{word}". There are: {", ".join(state.WORDS)}.')
@@ -103,9 +103,9 @@ def require_states(given: list[str]) -> list[str]:
 
 
 async def list_owner_groups(database: Database, owner: str | UnsetType) -> list[str]:
-    """The references of an owner and of all groups below it; none for any owner.
+    """The references of an owner and of all groups below it; none if no owner is given.
 
-    Raises ToolError if nobody is called so.
+    Raises ToolError for an unknown owner.
     """
     if not isinstance(owner, str):
         return []
@@ -139,12 +139,12 @@ EVIDENCE: Final = describe_list(
 
 
 def drop_empty(members: Mapping[str, Any]) -> dict[str, Any]:
-    """The members that say something."""
+    """Drop members that are None or empty."""
     return {name: value for name, value in members.items() if value not in (None, "", [], {})}
 
 
 def shorten_text(words: str | None) -> str | None:
-    """A text of people, cut where it is long."""
+    """Cut a text written by people if it is long."""
     return words if words is None or len(words) <= LONGEST_TEXT else f"{words[:LONGEST_TEXT]}…"
 
 
@@ -161,7 +161,7 @@ def render_score(given: ScorecardInEffect, graded: GradedLevel) -> dict[str, Any
 
 
 def render_explanation(told: Explanation | None, *, values: bool) -> dict[str, Any]:
-    """Message, evidence and fix of a result; without `values`, nothing that may hold a fact."""
+    """Message, evidence and fix of a result; without `values`, nothing that may reveal a fact."""
     if told is None:
         return {}
     open_ = [one for one in told.because if one.state != state.PASS] or told.because
@@ -192,12 +192,12 @@ def _render_evidence(one: Evidence, *, values: bool) -> dict[str, Any]:
 
 
 def encode_ref_place(place: str) -> str:
-    """The cursor after a place, in characters that every client shows."""
+    """Encode a place as a cursor, in characters that every client can show."""
     return quote(place, safe=":/")
 
 
 def decode_ref_place(cursor: str, parts: str) -> str:
-    """The place in a cursor, which has all of these characters; raises ToolError."""
+    """The place in a cursor; raises ToolError unless it has all the characters of `parts`."""
     place = unquote(cursor)
     if any(part not in place for part in parts) or "\0" in place:
         raise ToolError(

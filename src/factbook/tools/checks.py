@@ -214,7 +214,7 @@ class EntityResultsArguments(NameOrRefArguments, forbid_unknown_fields=True):
 
 
 async def run_entity_results(arguments: EntityResultsArguments, context: Context) -> str:
-    """Its standing in each scorecard, counts by state, and the results of the wanted states."""
+    """An entity's scorecard standings, counts by state, and results in the requested states."""
     ref, database = arguments.ref(), context.database
     words = check_common.require_states(
         _OPEN_STATES if arguments.states is UNSET else arguments.states
@@ -271,7 +271,7 @@ def _is_exempt(result: CheckResult) -> bool:
 
 
 async def _find_exemptions(found: EntityResults, context: Context) -> dict[str | None, Exemption]:
-    """Those that hold now by check; of a whole scorecard under None."""
+    """The exemptions in force by check; those from a whole scorecard are under None."""
     wanted = ExemptionFilter("approved", found.ref, None, None)
     held = await exemption_store.list_exemptions(context.database, wanted, _MOST_EXEMPTIONS)
     return {one.check: one for one in reversed(held) if one.holds(context.now)}
@@ -351,7 +351,7 @@ async def run_changed_results(arguments: ChangedResultsArguments, context: Conte
         context.database, {one.entity_id for one in found}
     )
     for one in found:
-        # An entity that is gone has no reference.
+        # A removed entity has no reference.
         if one.entity_id in names and not page.add(_render_change(one, names[one.entity_id])):
             break
         last = one
@@ -383,7 +383,7 @@ async def _find_entity_id(entity_ref: str, context: Context) -> int:
 async def _list_wanted_checks(
     arguments: ChangedResultsArguments, context: Context
 ) -> list[str] | None:
-    """The ids of the wanted checks; None for any."""
+    """The ids of the requested checks; None for all."""
     ids: set[str] | None = None
     if isinstance(arguments.scorecard_id, str):
         found = await check_common.find_scorecard_in_effect(
@@ -606,7 +606,7 @@ class CheckPreviewArguments(Struct, forbid_unknown_fields=True):
 
 
 async def run_check_preview(arguments: CheckPreviewArguments, context: Context) -> str:
-    """Counts now and with the check, and the first entities that would change."""
+    """Counts now and under the new definition, and the first entities that would change."""
     check = await _read_previewed_check(arguments, context)
     ref = await _read_example_ref(arguments, context)
     scope = PreviewScope([ref] if ref else [])
@@ -666,7 +666,7 @@ async def _read_example_ref(arguments: CheckPreviewArguments, context: Context) 
 
 
 async def _explain_entity(check: Check, ref: str, context: Context) -> Document:
-    """The result of the entity, with the facts that it would rest on."""
+    """The result that the entity would get, with the facts behind it."""
     database = context.database
     entity_id = await stored_entities.read_entity_id(database, ref)
     document = await stored_entities.read_collectable(database, ref)
@@ -748,7 +748,7 @@ class ExemptionRequestArguments(Struct, forbid_unknown_fields=True, omit_default
 
 
 async def run_exemption_request(arguments: ExemptionRequestArguments, context: Context) -> str:
-    """The request as it is stored; raises NotAllowedError unless the caller may ask."""
+    """Store a request and return it; raises NotAllowedError if the caller may not ask."""
     given = {
         "entity": arguments.entity_ref,
         "reason": arguments.reason,
@@ -787,10 +787,10 @@ async def run_exemption_request(arguments: ExemptionRequestArguments, context: C
 
 
 def _require_consent(grant: Grant) -> None:
-    """Raise NotAllowedError for a client that was let in to read alone.
+    """Raise NotAllowedError for a client that has consent only to read.
 
-    Members of the group that owns an entity may ask without the permission; whoever lets a client
-    act in their name is told of it by that permission.
+    Members of an entity's owner group may ask without the permission. A client needs it all the
+    same, because the consent page lists it for the person who authorizes the client.
     """
     if grant.grantable is not None and EXEMPTION_REQUEST not in grant.permissions:
         raise NotAllowedError(

@@ -1,7 +1,6 @@
 """get-entity and find-entities: one entity with its relations, and entities by filter.
 
-Everything in an answer was pushed. Texts that people wrote are in one member, `writtenByOthers`,
-apart from the values of this service.
+Texts that people wrote are in one member, `writtenByOthers`, apart from the service's own values.
 """
 
 import asyncio
@@ -55,19 +54,19 @@ from factbook.tools.tool import (
 Document = Mapping[str, Any]
 LONGEST_DESCRIPTION: Final = 1_000
 MOST_ITEMS: Final = 20
-MOST_CHARACTERS: Final = 6_000  # of all of it
-# What the service itself adds, or what is said beside.
+MOST_CHARACTERS: Final = 6_000  # in total
+# Annotations that the service adds, and spec fields that the answer has elsewhere.
 _OWN_ANNOTATIONS: Final = re.compile("backstage.io/managed-by-.*|[^/]+/entity-set")
 _TOLD: Final = frozenset({"type", "lifecycle", "owner", "system"})
 _MOST_CHECKS: Final = 20
 _EXPLAINED_STATES: Final = frozenset({states.FAIL, states.UNKNOWN})
 _MOST_TARGETS: Final = 20
-# Of relations in more characters the loop would wait for the decoding.
+# Decoding relations of more characters would block the event loop.
 _LARGE: Final = 100_000
 _LONGEST_TYPE: Final = 63
 _FIRST: Final = ("type", "lifecycle")
 _MOST_WAYS: Final = 10
-# Annotations of chats, of whoever is on call, and of addresses.
+# Names of annotations about chat, on-call and addresses.
 _REACHED_BY: Final = re.compile(
     "slack|teams|chat|discord|mattermost|zulip|e-?mail|on-?call|pagerduty|opsgenie|victorops|phone",
     re.IGNORECASE,
@@ -75,7 +74,7 @@ _REACHED_BY: Final = re.compile(
 
 
 def render_written_parts(entity: Document) -> dict[str, Any]:
-    """Title, description, tags, labels, annotations, links and what else the spec says."""
+    """Title, description, tags, labels, annotations, links and the remaining spec fields."""
     metadata: Document = entity.get("metadata") or {}
     kind = str(entity.get("kind", "")).lower()
     related = {field.name for field in RELATIONS.get(kind, ())}
@@ -97,7 +96,7 @@ def render_written_parts(entity: Document) -> dict[str, Any]:
 
 
 def _fit_parts(parts: dict[str, Any]) -> dict[str, Any]:
-    """The parts for which there is room, and the names of those for which there is none."""
+    """The parts that fit, and the names of those that don't."""
     kept, left, room = {}, [], MOST_CHARACTERS
     for name, value in parts.items():
         size = len(encode_result(value))
@@ -110,13 +109,13 @@ def _fit_parts(parts: dict[str, Any]) -> dict[str, Any]:
 
 
 def list_annotations(entity: Document) -> dict[str, Any]:
-    """The annotations that somebody wrote."""
+    """The annotations that people wrote."""
     found = (entity.get("metadata") or {}).get("annotations") or {}
     return {name: text for name, text in found.items() if not _OWN_ANNOTATIONS.fullmatch(name)}
 
 
 def list_links(entity: Document) -> list[dict[str, Any]]:
-    """The first links, each with its title and type where it has them."""
+    """The first links, each with its title and type if it has them."""
     found = (entity.get("metadata") or {}).get("links") or ()
     names = ("title", "url", "type")
     return [
@@ -135,7 +134,7 @@ def _shorten_members(found: Document) -> dict[str, Any]:
 
 
 def _shorten_any(value: Any) -> Any:
-    """A value, or its beginning with a mark of what is missing."""
+    """A value, or its beginning with its full size."""
     kept, size = shorten_value(value)
     if size is None:
         return value
@@ -151,7 +150,7 @@ def _cut_text(text: Any, most: int) -> Any:
 
 
 async def render_standing(database: Database, ref: str, now: int) -> dict[str, Any]:
-    """The members `levels` and `checks`, and their age; nothing where there are no checks."""
+    """The members `levels` and `checks`, and their age; empty if no checks exist."""
     known = await database.remembered.of(CheckCache).last_loaded(database)
     if known.is_empty:
         return {}
@@ -172,7 +171,7 @@ async def render_standing(database: Database, ref: str, now: int) -> dict[str, A
 def _render_level(
     stored: StoredScorecard, levels: bytes, found: Sequence[CheckResult], now: int
 ) -> dict[str, Any] | None:
-    """The place of the entity in a scorecard; None outside it."""
+    """The entity's standing in a scorecard; None outside the scorecard."""
     if stored.slot is None or stored.published is None:
         return None
     graded = decode_level(levels, stored.slot)
@@ -181,7 +180,7 @@ def _render_level(
     try:
         card = scorecard.parse_scorecard(stored.published)
     except FactbookError:
-        return None  # one of a later release, which the log tells of
+        return None  # from a later release; the log reports it
     level, if_known = ScorecardInEffect(card, stored.slot).words(graded)
     following = card.levels[graded.level].id if graded.level < len(card.levels) else None
     shown = {
@@ -200,7 +199,7 @@ def _render_level(
 def _list_missing_checks(
     card: Scorecard, level: int, found: Iterable[CheckResult], now: int
 ) -> list[str]:
-    """The checks that keep the entity from the next level, the cheapest first."""
+    """The checks that block the next level, cheapest first."""
     steps = scorecard_figures.list_next_steps(card, found, now)
     return [step.check for step, _ in steps if 0 < step.rank <= level + 1][:_MOST_CHECKS]
 
@@ -221,7 +220,7 @@ def _render_check_counts(found: Iterable[CheckResult]) -> dict[str, Any]:
 
 
 def _render_failing_check(result: CheckResult) -> dict[str, Any]:
-    """A check with what its author says about the entity, and why it is unknown."""
+    """A check with its message and fix for the entity, and the reason if unknown."""
     check, why = result.check, result.explanation
     shown = {
         "check": check.id,
@@ -244,7 +243,7 @@ _decode_relations = msgspec.json.Decoder(list[RelationAnswer]).decode
 
 
 async def run_entity(arguments: EntityArguments, context: Context) -> str:
-    """The entity as people need it to be told."""
+    """Summarize an entity for people."""
     ref = arguments.ref()
     found = await related_entities.find_with_owner(context.database, ref)
     if found is None:
@@ -274,7 +273,7 @@ def _pick_type_and_lifecycle(entity: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _render_relations(relations: str) -> dict[str, dict[str, Any]]:
-    """The first targets of each type of relation, and the number of all."""
+    """The first targets of each relation type, and the number of all."""
     found: dict[str, dict[str, Any]] = {}
     for one in _decode_relations(relations):
         group = found.setdefault(one.type, {"total": 0, "targets": []})
@@ -500,7 +499,7 @@ class FindArguments(Struct, forbid_unknown_fields=True, omit_defaults=True):
 
 
 async def run_find_entities(arguments: FindArguments, context: Context) -> str:
-    """A page of the entities, or their numbers."""
+    """A page of matching entities, or their counts."""
     part = await selection.build_selection_condition(context.database, arguments.searched())
     asked = selection.build_empty_conditions([], documents=False)
     if arguments.where is UNSET:
@@ -529,7 +528,7 @@ async def run_find_entities(arguments: FindArguments, context: Context) -> str:
 async def _answer_from_catalog(
     arguments: FindArguments, part: Condition, context: Context
 ) -> dict[str, Any]:
-    """The answer where the catalog alone decides."""
+    """The answer if the catalog alone decides."""
     database = context.database
     if arguments.group_by is not UNSET:
         total = await entity_query.count_exactly(database, part)
@@ -562,7 +561,7 @@ def _render_entity_total(total: int) -> dict[str, int]:
 async def _answer_matching(
     arguments: FindArguments, search: Search, context: Context
 ) -> dict[str, Any]:
-    """The answer where facts and checks decide, too."""
+    """The answer if facts or checks decide, too."""
     limit, is_counted = arguments.limit, arguments.group_by is not UNSET
     after = "" if arguments.cursor is UNSET else decode_ref_cursor(arguments.cursor)
     found = await selection.find_matches(
@@ -600,7 +599,7 @@ async def _count_groups(by: Group, ids: Sequence[int], context: Context) -> dict
 
 
 def _render_groups(found: Mapping[str | None, int], total: int) -> dict[str, Any]:
-    """The largest groups, and how many entities there are in all."""
+    """The largest groups, and the total number of entities."""
     ordered = sorted(found.items(), key=lambda group: (-group[1], group[0] is None, group[0]))
     rows = [{"value": value, "count": number} for value, number in ordered[:_MOST_GROUPS]]
     left = {"otherGroups": len(ordered) - _MOST_GROUPS} if len(ordered) > _MOST_GROUPS else {}

@@ -1,7 +1,7 @@
-"""Facts of one entity: of a data source, as ready figures, and their history.
+"""Facts of one entity: from a data source, as figures in fixed shapes, and their history.
 
-Figures have fixed shapes, filled from the stored facts of the sources that can. Sources that fill a
-shape name their facts by it: `codehost.pullRequests.total`.
+Shapes are filled from the stored facts of sources. Sources that fill a shape name their facts after
+it: `codehost.pullRequests.total`.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Set
@@ -101,7 +101,6 @@ async def _answer_essential_facts(ref: str, context: Context) -> str:
 async def _list_missing_reasons(
     source: DataSource, ref: str, known: StoredFacts, context: Context
 ) -> Mapping[str, str]:
-    """The reasons for missing values of the source."""
     if known.facts is None:
         entity = await _read_entity_document(ref, context)
         is_left_out = not filters.matches_filter(source.selection, entity)
@@ -120,7 +119,7 @@ async def _read_entity_document(ref: str, context: Context) -> dict[str, Any]:
 
 
 def _explain_left_out(source: DataSource, entity: Mapping[str, Any]) -> str:
-    """The reason of an entity that the filter leaves out, naming an annotation that it lacks."""
+    """Explain why the filter excludes an entity, naming an annotation that it lacks."""
     if not filters.matches_filter(source.ownership, dict(entity)):
         return f"{NOT_APPLICABLE}: the data source is only about entities of {source.owner}"
     about = describe_annotations(source, entity)
@@ -225,7 +224,7 @@ ENTITY_FACTS_TOOL = Tool(
 )
 
 
-# What one source says stands behind what others do, the later the more.
+# Reasons that rank below all others, the least useful last.
 _HELPLESS = (NOT_APPLICABLE, NOT_SENT, NEVER_COLLECTED, NO_ANNOTATION)
 _UNKNOWN = (
     "Whatever cannot be determined is `unknown` or left out, with the reason in unknownReasons; "
@@ -287,7 +286,7 @@ async def _fill_shape(shape: Shape, ref: str, context: Context) -> dict[str, obj
 def _list_details(
     shape: Shape, sources: Iterable[DataSource], entity: Mapping[str, Any]
 ) -> dict[str, object]:
-    """The annotations that sources of the shape go by, with the values that they have."""
+    """The annotations that the shape's sources use, with the entity's values."""
     able = [source for source in sources if _fills_shape(source, shape)]
     found = {one.id: about for one in able if (about := describe_annotations(one, entity))}
     return {"unknownDetails": found} if found else {}
@@ -303,7 +302,7 @@ def fill_from_latest(
 
     If several sources have a value, the first one wins; those of an owner come last. `entity` has
     the form that the catalog shows; it is used only for sources that have stored nothing about it,
-    and may be None if there is none. Raises ToolError like `schema.fill`.
+    and may be None if there is none. Raises ToolError like `schema.fill_shape`.
     """
     able = _list_able_sources(shape, sources, latest, entity)
     values: dict[str, object] = {}
@@ -334,9 +333,9 @@ def _list_able_sources(
     latest: Mapping[str, Latest],
     entity: Mapping[str, Any] | None,
 ) -> list[DataSource]:
-    """The sources of the shape, without those of other owners about which there is nothing.
+    """The sources of the shape, except those of other owners without stored facts.
 
-    Those of an owner come last, so that no group overrides what was defined for everybody.
+    Sources of an owner come last: no group can override a source defined for everybody.
     """
     able = [
         source
@@ -354,7 +353,7 @@ def _is_of_owner(source: DataSource, entity: Mapping[str, Any]) -> bool:
 def _needs_entity_document(
     shape: Shape, sources: Iterable[DataSource], latest: Mapping[str, Latest]
 ) -> bool:
-    """Return true if a source of the shape has stored nothing: its filter is needed."""
+    """Return true if a source of the shape has stored nothing, so its filter matters."""
     return any(source.id not in latest for source in sources if _fills_shape(source, shape))
 
 
@@ -373,7 +372,7 @@ def _explain_missing(
     latest: Mapping[str, Latest],
     entity: Mapping[str, Any] | None,
 ) -> str:
-    """The reason for a missing value: of several reasons, the most actionable one.
+    """The most actionable reason for a missing value.
 
     A source that failed may still have the value; nothing can be done about a source that has no
     such value, or that the entity does not point to.
@@ -402,7 +401,7 @@ def _find_reason(
 
 
 async def _run_compliance(arguments: EntityArguments, context: Context) -> str:
-    """The compliance shape of the entity, read from the catalog at this moment."""
+    """The compliance shape of the entity, as it is in the catalog now."""
     found = await find_existing_entity(context.database, arguments.ref(), owners=True)
     values = catalog.list_compliance_values(found.compliance)
     return encode_result(schema.fill_shape(schema.COMPLIANCE, values, {}, {"": iso(context.now)}))
@@ -532,7 +531,7 @@ class _HistoryQuery(NamedTuple):
 
 
 async def run_fact_history(arguments: FactHistoryArguments, context: Context) -> str:
-    """The rows of history selected by the arguments, newest first."""
+    """The history rows that the arguments select, newest first."""
     source_ids, names = _select_sources(arguments, context)
     start = None if arguments.start is UNSET else tool.parse_start(arguments.start, "from")
     end = None if arguments.end is UNSET else tool.parse_end(arguments.end, "to")
@@ -569,7 +568,7 @@ async def _fill_history(
     """Add rows to the page; returns the position of its end, None if nothing follows."""
     ids, names, entity_id, start, end = asked
     for _ in range(MOST_READS):
-        most = page.wanted + 1  # one more tells whether there is more
+        most = page.wanted + 1  # one extra row shows whether more follow
         rows = await history.page_history(context.database, ids, entity_id, start, end, last, most)
         for row in rows:
             entry = _render_history_row(row, names, context)

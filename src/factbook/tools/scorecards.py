@@ -1,4 +1,4 @@
-"""The tools about scorecards: the scorecards and checks there are, and a scorecard by group."""
+"""Scorecard tools: discovery of scorecards and checks, and the rollup of a scorecard by group."""
 
 from collections.abc import Iterable
 from typing import Annotated, Any, Final
@@ -54,7 +54,7 @@ class ScorecardDiscoveryArguments(Struct, forbid_unknown_fields=True):
 
 
 async def run_scorecard_discovery(arguments: ScorecardDiscoveryArguments, context: Context) -> str:
-    """Scorecards with their levels, and the checks of them and outside any."""
+    """Scorecards with their levels, and all checks, also those outside any scorecard."""
     cards = [one for one in await scorecard_store.everything(context.database) if one.published]
     checks = [one for one in await check_store.everything(context.database) if one.published]
     wanted = [one for one in cards if arguments.scorecard_id in (UNSET, one.id)]
@@ -120,7 +120,7 @@ def _list_level_checks(card: Scorecard, level: str | None) -> list[str]:
 
 
 def _render_older_age(ages: ResultAges, checks: Iterable[str]) -> dict[str, Any]:
-    """The age of figures that are older than those of the whole answer."""
+    """The age of the figures of these checks, only if a source is stale."""
     age = ages.of(checks)
     return age.render() if age.stale_sources else {}
 
@@ -179,7 +179,7 @@ class RollupArguments(Struct, forbid_unknown_fields=True):
 
 
 async def run_scorecard_rollup(arguments: RollupArguments, context: Context) -> str:
-    """Figures of each group, those with the lowest score first."""
+    """Figures of each group, lowest score first."""
     database = context.database
     found = await check_common.find_scorecard_in_effect(database, arguments.scorecard_id)
     try:
@@ -203,7 +203,7 @@ async def run_scorecard_rollup(arguments: RollupArguments, context: Context) -> 
 
 
 class _RollupGroups:
-    """Groups as they are shown, until there are enough of them."""
+    """Renders groups until the limit is reached."""
 
     def __init__(self, given: ScorecardInEffect, limit: int) -> None:
         self._names = given.names
@@ -233,7 +233,7 @@ def _rank_group(one: RollupGroup) -> tuple[float, str]:
 async def _render_earlier_figures(
     arguments: RollupArguments, found: ScorecardInEffect, group: str | None, context: Context
 ) -> dict[str, Any] | None:
-    """The figures of the group, or of everybody, at the end of a day."""
+    """The figures of the group, or of the whole catalog, at the end of an earlier day."""
     if not isinstance(arguments.since, str):
         return None
     first = tool.parse_since(arguments.since, "since", context.now) // DAY

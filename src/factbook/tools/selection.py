@@ -1,9 +1,8 @@
-"""Selection of entities: searches and conditions in arguments, and the entities that match.
+"""Entity selection: search arguments, conditions, and the matching entities.
 
-Conditions are those of checks (`checks.rules.language`), with their three values. One without a
-source takes the first source that knows its fact, as in the metric tools. Text is compared in any
-case unless `caseSensitive` is true. Entities are evaluated in the order of references, a portion at
-a time.
+Conditions are those of checks (`checks.rules.language`), with three-valued results. A condition
+without a source uses the first source that knows its fact, as in the metric tools. Text comparison
+ignores case unless `caseSensitive` is true. Entities are evaluated in batches, by reference.
 """
 
 import asyncio
@@ -56,11 +55,11 @@ from factbook.storage.database import LONGEST_SEARCH, limit_time
 from factbook.tools.sources import suggest_facts
 from factbook.tools.tool import Context, shorten_value
 
-# No value that the index has is longer.
+# No indexed value is longer.
 _LONGEST_NAME: Final = 300
 _MOST_UNKNOWN: Final = 1_000
 _MOST_SUGGESTED: Final = 5
-# Values among which a refusal looks for those that are alike.
+# Values that an error message searches for similar ones.
 _COMPARED: Final = 1_000
 _KEYS: Final = {
     "kind": "kind",
@@ -69,39 +68,39 @@ _KEYS: Final = {
     "lifecycle": "spec.lifecycle",
     "tag": "metadata.tags",
 }
-# Fields that every entity has, and that the index of fields lacks.
+# Fields that every entity has, but that the field index lacks.
 _UNLISTED: Final = ("kind", "metadata.name", "metadata.namespace", "metadata.uid")
 _FORM: Final = (
     'Write {"fact": "branchProtection.enabled", "operator": "equal", "value": false}, or all, any '
     "or not of such."
 )
-_MOST_MISTAKES: Final = 5  # mistakes
-# Of a fact without a source: the conditions that it stands for grow with the square of them.
+_MOST_MISTAKES: Final = 5
+# For a fact without a source: its expanded conditions grow with the square of the sources.
 _MOST_SOURCES: Final = 10
 _NOTHING: Final[Mapping[str, Any]] = {}
 _KINDS: Final = ("all", "any")
-# Comparisons that hold for nothing, as for an empty list.
+# Comparisons that pass for an absent value, as for an empty list.
 _HOLD_FOR_NOTHING: Final = frozenset(
     {"notEqual", "notIn", "doesNotContain", "isEmpty", "sizeAtMost"}
 )
-# Of so few candidates all are looked at, so that the numbers of a page are whole; of fewer in a
-# large catalog, where an answer takes as long as in any other.
+# Up to this many candidates are all evaluated, so the counts on a page are complete. The limit is
+# lower in a large catalog, to keep the answer as fast as in any other.
 _FEW: Final = 2_500
 _FEW_OF_MANY: Final = 250
 _LARGE: Final = 20_000
-# The first portions are small, since they may be enough for a page.
+# The first batches are small, since they may fill a page.
 _PORTIONS: Final = (128, 128, 256, 512, 1_600)
 _WITH_DOCUMENTS: Final = 400
-_EVALUATED: Final = 500  # before others have their turn
+_EVALUATED: Final = 500  # before yielding to the event loop
 
 
 _BY_PATH: Final = {path: name for name, path in _KEYS.items()}
 
 
 async def build_selection_condition(database: Database, given: dict[str, Any]) -> Condition:
-    """The condition for arguments by name, those left out being left out.
+    """Build the condition for arguments by name; `given` lacks omitted ones.
 
-    Raises ToolError for an owner or system that nobody names.
+    Raises ToolError for an owner or system that no entity names.
     """
     for name, value in given.items():
         if isinstance(value, str) and len(value) > _LONGEST_NAME:
@@ -126,7 +125,7 @@ async def build_selection_condition(database: Database, given: dict[str, Any]) -
 async def refuse_unknown_values(database: Database, given: Mapping[str, Any]) -> None:
     """Raise ToolError if no entity has a kind, namespace, type, lifecycle, tag, label or path.
 
-    To be called where nothing was found: an agent that misspelled one would say that there is none.
+    Call it if nothing was found: an agent that misspelled a value would report that none exist.
     """
     for name, key in _KEYS.items():
         if name in given:
@@ -149,7 +148,7 @@ async def refuse_unknown_values(database: Database, given: Mapping[str, Any]) ->
 
 
 async def refuse_unknown_path(database: Database, path: str) -> None:
-    """Raise ToolError if no entity has a field at a path, or below it."""
+    """Raise ToolError if no entity has a field at or below a path."""
     if path in _UNLISTED or path.startswith("relations"):
         return
     if not await browse.list_key_choices(database, path, 1):
@@ -194,7 +193,7 @@ async def _build_related_conditions(database: Database, given: dict[str, Any]) -
 
 
 async def find_owners_named(database: Database, text: str) -> list[str]:
-    """The owner, and of a group all groups below it; raises ToolError if nobody is called so."""
+    """The owner, and for a group all groups below it; raises ToolError for an unknown owner."""
     ref = refs.canonicalize_ref(text, kind="group")
     found = (
         await related_entities.list_groups_below(database, ref)
@@ -258,7 +257,7 @@ def _build_query_condition(query: object) -> Condition:
         raise ToolError(f"query: {error.message}") from None
 
 
-# Fields of which the catalog knows that an entity has none.
+# Fields whose absence is known to the catalog.
 _FIELDS: Final = "|".join(
     sorted({"type", "lifecycle", *(field.name for some in RELATIONS.values() for field in some)})
 )
@@ -270,10 +269,10 @@ _SAID: Final = re.compile(
 
 
 class FactConditions(NamedTuple):
-    """A condition, compiled, with what has to be read for it.
+    """A compiled condition, with the data to read for it.
 
-    It isn't about entities that none of `filters` lets through, those of the sources that it reads,
-    unless it is decided without asking what is unknown. None: it is about every entity.
+    `filters` are those of the sources it reads. An undecided entity that none of them lets through
+    is out of scope; with `asks_unknown`, a passing one too. None: every entity is in scope.
     """
 
     evaluate: Evaluate
@@ -285,7 +284,7 @@ class FactConditions(NamedTuple):
     asks_unknown: bool = False
 
     async def age(self, database: Database, now: int) -> ResultAge:
-        """The age of what the condition tells entities apart by."""
+        """The age of the data that the condition reads."""
         if self.checks is None:
             return result_queries.read_age_of_facts(database, self.sources, now)
         checks = [one.fact for one in self.facts if one.source == CHECKS]
@@ -295,7 +294,7 @@ class FactConditions(NamedTuple):
     async def states(
         self, database: Database, entities: Mapping[int, CheckedEntity], now: int
     ) -> list[int]:
-        """The state of each of these entities, which are by id."""
+        """The state of each entity, in order; `entities` are by id."""
         states = [self.evaluate(one, now) for one in entities.values()]
         open_ = {UNKNOWN, PASS} if self.asks_unknown else {UNKNOWN}
         if self.filters is None or open_.isdisjoint(states):
@@ -307,23 +306,23 @@ class FactConditions(NamedTuple):
 
     @property
     def paths(self) -> list[str]:
-        """The paths of the entity's document that it reads, in lower case."""
+        """The paths in the entity's document that the condition reads, in lower case."""
         of_entity = [one.fact for one in self.facts if one.source == ENTITY]
         return [fact.lower() for fact in of_entity if not _is_essential_fact(fact)]
 
     def values(self, entity: CheckedEntity) -> dict[str, Any]:
-        """The collected values that the answer rests on, by fact."""
+        """The collected values behind the answer, by fact."""
         found = {one.fact: entity.value(one) for one in self.facts if one.source in self.sources}
         return {name: shorten_value(value)[0] for name, value in found.items() if value is not None}
 
 
 def build_empty_conditions(source_ids: Sequence[str], *, documents: bool) -> FactConditions:
-    """No condition; these sources and perhaps documents are read all the same."""
+    """A condition that every entity passes; it still reads these sources and perhaps documents."""
     return FactConditions(lambda entity, now: PASS, (), source_ids, documents, None)
 
 
 def build_known_conditions(source: DataSource, asked: FactConditions) -> FactConditions:
-    """The condition for entities of which the source knows something; unknown of its others."""
+    """The condition, but unknown for entities that the source knows nothing about."""
 
     def evaluate(entity: CheckedEntity, now: int) -> int:
         state = asked.evaluate(entity, now)
@@ -337,7 +336,7 @@ def build_known_conditions(source: DataSource, asked: FactConditions) -> FactCon
 async def read_conditions(
     document: object, context: Context, source_id: str | None = None
 ) -> FactConditions:
-    """The condition; a source that is left out is `source_id`, or whichever has the fact.
+    """Parse a condition; an omitted source is `source_id`, or else the first with the fact.
 
     Raises ToolError with every mistake.
     """
@@ -346,7 +345,7 @@ async def read_conditions(
     def report(path: str, message: str) -> None:
         mistakes.append(f"{path} {message}")
 
-    # Before each is looked for in all sources.
+    # Check the size before looking up every fact in all sources.
     if not language.is_bounded(document):
         raise ToolError(f"where can have {language.MOST_CONDITIONS} conditions at most.")
     whole = _Sources(context.sources, source_id).filled(document, 0)
@@ -380,7 +379,7 @@ def _prepare_conditions(
 
 
 def _decide_absent(rule: Rule) -> Rule:
-    """The rule, which is decided also where an entity has no tag, label, relation and the like."""
+    """Make a rule decide entities that have no tag, label, relation and the like."""
     match rule:
         case Every():
             return Every(tuple(map(_decide_absent, rule.conditions)))
@@ -397,7 +396,7 @@ def _decide_absent(rule: Rule) -> Rule:
 
 
 def _list_source_filters(sources: Sequence[DataSource], number: int) -> list[EntityFilter] | None:
-    """The filters of so many sources; None if one has none, or isn't a source that collects."""
+    """The filters of the sources; None unless all `number` of them are sources with a filter."""
     found = [one.selection for one in sources if one.selection is not None]
     return found if len(found) == number else None
 
@@ -405,7 +404,7 @@ def _list_source_filters(sources: Sequence[DataSource], number: int) -> list[Ent
 async def check_candidates(
     database: Database, asked: FactConditions, rows: Sequence[FilterCandidate]
 ) -> list[CheckedEntity]:
-    """The entities with what the condition reads of them."""
+    """The entities with the data that the condition reads."""
     ids = [row.id for row in rows]
     facts = await entity_evaluation.read_facts_of(database, asked.sources, ids)
     known = asked.checks
@@ -421,7 +420,7 @@ async def check_candidates(
 
 
 class _Decoded:
-    """A document that is decoded when something reads it."""
+    """A document that is decoded only when needed."""
 
     __slots__ = ("_text",)
 
@@ -434,14 +433,14 @@ class _Decoded:
 
 
 class _Sources:
-    """Names the source of each condition that leaves it out."""
+    """Fills in the source of each condition that omits it."""
 
     def __init__(self, sources: Mapping[str, DataSource], source_id: str | None) -> None:
         self._sources = sources
         self._source_id = source_id
 
     def filled(self, document: object, depth: int) -> object:
-        """The document with all sources named; what is not well-formed is left as it is."""
+        """The document with all sources filled in; malformed parts stay as they are."""
         if not isinstance(document, dict) or depth > language.DEEPEST_CONDITION:
             return document
         for name in _KINDS:
@@ -486,7 +485,7 @@ class _Sources:
         for place, leaf in enumerate(leaves):
             unknown = [{**one, "operator": "isUnknown"} for one in owning[:place]]
             branches.append({"all": [*unknown, {**owning[place], "operator": "isKnown"}, leaf]})
-        # Where none knows it, the answer is unknown, as that of the last one is.
+        # If no source has a value, the last one makes the answer unknown.
         del branches[-1]["all"][-2]
         return {"any": branches}
 
@@ -498,7 +497,7 @@ class _Sources:
 
     @cached_property
     def _places(self) -> dict[str, list[tuple[int, int, str, str]]]:
-        """Every fact by its name, with the places of its source and of itself in there."""
+        """Every fact by name, with the position of its source and its position in the source."""
         found: dict[str, list[tuple[int, int, str, str]]] = {}
         for nth, source in enumerate(self._sources.values()):
             for place, one in enumerate(source.schema):
@@ -511,7 +510,7 @@ def _is_essential_fact(fact: str) -> bool:
 
 
 class Match(NamedTuple):
-    """An entity that is wanted, with the values that its answer rests on."""
+    """A matching entity, with the values behind the answer."""
 
     ref: str
     id: int
@@ -519,10 +518,10 @@ class Match(NamedTuple):
 
 
 class Matches(NamedTuple):
-    """Entities that are wanted: the first of them, and the ids of all that were found.
+    """Matching entities: the first ones, and the ids of all that were found.
 
-    `unknown` counts those about which the condition cannot be decided. If not `is_whole`, only the
-    first `examined` candidates were looked at.
+    `unknown` counts the entities that the condition cannot decide. If not `is_whole`, only the
+    first `examined` candidates were examined.
     """
 
     first: list[Match]
@@ -533,7 +532,7 @@ class Matches(NamedTuple):
 
 
 class Search(NamedTuple):
-    """A part of the catalog, and the condition; `of_unknown` looks for undecided ones instead."""
+    """A part of the catalog and a condition; `of_unknown` finds undecided entities instead."""
 
     part: Condition
     asked: FactConditions
@@ -544,9 +543,9 @@ class Search(NamedTuple):
 async def find_matches(
     database: Database, search: Search, limit: int, after: str, *, whole: bool
 ) -> Matches:
-    """Up to `limit` entities after a reference, and one more where more follow.
+    """Up to `limit` matches after a reference, plus one if more follow.
 
-    With `whole` all candidates are looked at, however many there are.
+    `whole` examines all candidates, however many there are.
     """
     whole = whole or await has_few_candidates(database, search.part)
     wanted = UNKNOWN if search.of_unknown else PASS
@@ -567,7 +566,7 @@ async def find_matches(
 
 
 async def has_few_candidates(database: Database, part: Condition) -> bool:
-    """Return true if all candidates are looked at for every page."""
+    """Return true if every page examines all candidates."""
     is_large = sum((await count_by_kind(database)).values()) > _LARGE
     return await entity_query.count_bounded(database, part) <= (_FEW_OF_MANY if is_large else _FEW)
 
@@ -575,7 +574,7 @@ async def has_few_candidates(database: Database, part: Condition) -> bool:
 async def evaluate_candidates(
     database: Database, search: Search, after: str
 ) -> AsyncIterator[tuple[list[FilterCandidate], list[CheckedEntity], list[int]]]:
-    """Candidates after a reference, what was read of each, and its state."""
+    """Candidates after a reference, the data read for each, and its state."""
     asked, sizes = search.asked, list(_PORTIONS)
     while True:
         size = sizes.pop(0) if len(sizes) > 1 else sizes[0]

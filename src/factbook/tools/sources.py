@@ -1,4 +1,4 @@
-"""Data sources: get-data-source-discovery, and those that a call may name."""
+"""Data sources: get-data-source-discovery, and lookups of the sources that a call names."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Final
@@ -46,7 +46,7 @@ ESSENTIAL_SOURCE: Final = DataSource(
         Fact("labels", "object", "As in metadata.labels."),
     ),
 )
-# An error names no more than these: with many sources it would be longer than what was asked for.
+# Names in an error message: with many sources, the message would be longer than an answer.
 _MOST_NAMES = 100
 
 
@@ -58,7 +58,7 @@ SourceId = Annotated[
         "entity-metadata",
     ),
 ]
-# Reasons that an annotation explains.
+# Reasons that the value of an annotation can explain.
 REASONS_ABOUT_ANNOTATIONS: Final = frozenset({NO_ANNOTATION, BAD_ANNOTATION, "not-found"})
 _PREFIX: Final = "metadata.annotations."
 _MOST_ANNOTATIONS: Final = 3
@@ -66,7 +66,7 @@ _LONGEST_ANNOTATION: Final = 100
 
 
 async def find_essential_facts(database: Database, ref: str) -> tuple[dict[str, Any], int] | None:
-    """The facts of one entity and the time of its last change; None without it."""
+    """The essential facts of an entity and the time of its last change; None if it is missing."""
     found = await related_entities.find_with_owner(database, ref)
     if found is None:
         return None
@@ -79,7 +79,7 @@ async def find_essential_facts(database: Database, ref: str) -> tuple[dict[str, 
 async def add_essential_facts(
     database: Database, entities: Sequence[CheckedEntity], entity_ids: Sequence[int]
 ) -> None:
-    """Add the facts to entities with their documents."""
+    """Add the essential facts to entities that have their documents."""
     rows = await stored_entities.read_bits(database, list(entity_ids), owners=True)
     known = {id_: (bits, at) for id_, bits, at in rows}
     for entity, id_ in zip(entities, entity_ids, strict=True):
@@ -127,7 +127,7 @@ def list_sources_with_facts(names: Iterable[str], context: Context) -> list[str]
 
 
 def suggest_facts(name: str, sources: Mapping[str, DataSource]) -> str:
-    """The facts of all data sources that are called like `name`, and the first of all."""
+    """Suggest facts of all data sources: those with names similar to `name`, and the first ones."""
     known = {fact.name for source in sources.values() for fact in source.schema}
     return suggestion(name, sorted(known))
 
@@ -144,7 +144,7 @@ def _join_names(names: Iterable[str]) -> str:
 
 
 def describe_annotations(source: DataSource, entity: Mapping[str, Any]) -> str | None:
-    """The annotations of the source's filter with their values; None if it names none."""
+    """The annotations in the source's filter with the entity's values; None if it has none."""
     names = [
         key.removeprefix(_PREFIX)
         for conditions in source.entity_filter or ()
@@ -166,7 +166,7 @@ def describe_annotations(source: DataSource, entity: Mapping[str, Any]) -> str |
 
 
 def explain_reason(reason: str, source: DataSource, entity: Mapping[str, Any]) -> str:
-    """A reason, followed by the annotation that it is about."""
+    """A reason, with the annotation that explains it."""
     about = (
         describe_annotations(source, entity)
         if reason_word(reason) in REASONS_ABOUT_ANNOTATIONS

@@ -32,7 +32,7 @@ _arguments_decoder: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 # Agents cut above about 25,000 tokens, and a token of this JSON has between two and three
 # characters.
 MOST_PAGE_CHARACTERS: Final = 50_000
-# How often a page reads on where there was little to show in what it had read.
+# Reads for one page, if the earlier reads had little to show.
 MOST_READS: Final = 5
 # A value whose JSON is longer is cut short.
 LONGEST_VALUE: Final = 400
@@ -43,7 +43,7 @@ CUT_NOTE: Final = (
 _INVALID_CURSOR: Final = (
     "cursor is not the nextCursor of an earlier page. Leave it out to start over."
 )
-# Begins no reference.
+# No reference begins with it.
 _QUOTED: Final = "="
 _PLACE = re.compile(r"(\d{1,16})/([A-Za-z0-9][A-Za-z0-9._-]{0,99})(?:/(\d{1,18}))?", re.ASCII)
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
@@ -58,7 +58,7 @@ def describe_text_member(description: str) -> Schema:
 
 
 def describe_record(properties: Schema, required: Sequence[str]) -> Schema:
-    """The JSON Schema of an object in a result, with the members that are always there."""
+    """The JSON Schema of an object in a result, with its required members."""
     return {"type": "object", "properties": properties, "required": list(required)}
 
 
@@ -68,7 +68,7 @@ def describe_list(items: Schema) -> Schema:
 
 
 class ToolCall(NamedTuple):
-    """A call by its caller: the grant of its token, and who the audit names."""
+    """A call with its caller: the grant of the token, and the caller for the audit."""
 
     grant: Grant
     caller: Callable[[], Caller]
@@ -79,8 +79,8 @@ class ToolCall(NamedTuple):
 class Context(NamedTuple):
     """The resources for answering one call; `now` in milliseconds since the epoch.
 
-    `find_call` is None on pages, which offer only tools that answer everybody who may call them
-    alike. `in_pages` asks for answers that hosts of agents don't cut.
+    `find_call` is None on pages, which offer only tools whose answer doesn't depend on the caller.
+    `in_pages` asks for answers that agent hosts don't cut.
     """
 
     database: Database
@@ -91,7 +91,7 @@ class Context(NamedTuple):
 
     @property
     def call(self) -> ToolCall:
-        """The call by its caller."""
+        """The call, with its caller."""
         assert self.find_call is not None
         return self.find_call()
 
@@ -105,8 +105,8 @@ class Context(NamedTuple):
 class Tool:
     """A tool. `run` returns the result as JSON text, or raises ToolError with advice.
 
-    A caller needs all of its `permissions`. One that `writes` changes what is stored. Hosts at
-    `/mcp` are told the `host_description` where it differs.
+    A caller needs all of its `permissions`. A tool that `writes` changes stored data. Hosts at
+    `/mcp` get the `host_description`, if any.
     """
 
     name: str
@@ -128,13 +128,13 @@ class Tool:
     def input_schema(self) -> Schema:
         """The JSON Schema of the arguments, fully inlined.
 
-        That there are no others the server says: the converters of some hosts refuse the member.
+        It omits `additionalProperties`, which some hosts cannot convert; the server rejects others.
         """
         _, components = msgspec.json.schema_components([self.arguments])
         schema: Schema = components[self.arguments.__name__]
         schema.setdefault("required", [])
         for part in schema["properties"].values():
-            if "default" in part:  # behind the type, wherever it was said
+            if "default" in part:  # after the type, wherever it was
                 part["default"] = part.pop("default")
         return {
             "type": "object",
@@ -145,7 +145,7 @@ class Tool:
     async def call(self, arguments: msgspec.Raw | bytes, context: Context) -> str:
         """The result as JSON text; raises ToolError for invalid arguments."""
         if _NUL in bytes(arguments):
-            # Nothing in the catalog has it, and PostgreSQL takes no text that does.
+            # Nothing in the catalog contains NUL, and PostgreSQL rejects text that does.
             raise ToolError(f"Arguments may not contain the character NUL. {self.usage}")
         try:
             decoded = self._decoded(arguments if self.writes else self._given(arguments))
@@ -157,9 +157,9 @@ class Tool:
             raise ToolError(f"{error.message} {_FORM}") from None
 
     def _given(self, arguments: msgspec.Raw | bytes) -> msgspec.Raw | bytes:
-        """The arguments without optional ones that are null or empty text, which mean the same.
+        """The arguments without optional ones that are null or empty text: both mean absent.
 
-        Not of a tool that writes: it must not write without what its caller believes to have given.
+        Not for a tool that writes: it must not ignore an argument that its caller meant to send.
         """
         body = bytes(arguments)
         if not any(empty in body for empty in _EMPTY):
@@ -174,7 +174,7 @@ class Tool:
         return msgspec.json.encode(kept)
 
     def _decoded(self, arguments: msgspec.Raw | bytes) -> Struct:
-        """The arguments. JSON of their type may be text: some hosts send all that is nested so."""
+        """Decode the arguments, also from JSON in text: some hosts send nested values like that."""
         try:
             return self.decoder.decode(arguments)
         except msgspec.ValidationError as error:
@@ -184,7 +184,7 @@ class Tool:
                 raise error from None
 
     def _parsed(self, arguments: msgspec.Raw | bytes) -> bytes:
-        """The arguments, with those read as JSON that are text and should be something else."""
+        """The arguments, with text parsed as JSON where another type is expected."""
         properties = self.input_schema["properties"]
         return msgspec.json.encode(
             {
@@ -207,7 +207,7 @@ class Tool:
 
 
 def _read_argument_value(given: msgspec.Raw, type_: str) -> Any:
-    """An argument of a type. Text is read as JSON, `True` and `5.0` too, unless text is meant."""
+    """An argument of a type. Unless that is text, text is parsed as JSON, also `True` and `5.0`."""
     if type_ == "string":
         return given
     value = msgspec.json.decode(given)
@@ -224,7 +224,7 @@ def _describe_default(name: str, part: Schema, schema: Schema) -> str:
 
 
 def describe_argument(description: str, *examples: object, **rules: Any) -> Meta:
-    """Description of an argument, with examples of its value."""
+    """Describe an argument, with examples of its value."""
     return Meta(description=description, examples=list(examples), **rules)
 
 
@@ -232,7 +232,7 @@ Name = Annotated[
     str, describe_argument("Name of the catalog entity.", "payments-api", min_length=1)
 ]
 _KIND: Final = "component"
-# Absent they are not the same as given: a reference in full may say something else.
+# Absent differs from the default: a full reference may have another namespace or kind.
 Namespace = (
     Annotated[
         str,
@@ -300,11 +300,11 @@ class NameOrRefArguments(Struct, forbid_unknown_fields=True):
         """The canonical reference; raises ToolError if name and entityRef contradict each other."""
         both = "Give either name (with namespace and kind when they differ from the defaults) "
         both += "or entityRef, such as component:default/payments-api."
-        # Clients send empty text for what they leave out.
+        # Clients send empty text for omitted arguments.
         named = build_canonical_ref(self.kind, self.namespace, self.name) if self.name else None
         whole = None
         if self.entity_ref:
-            # Beside a name, the comparison below says what differs.
+            # With a name, the comparison below reports the difference.
             read = _parse_ref_parts if named else _parse_whole_ref
             whole = str(read(self.kind, self.namespace, self.entity_ref))
         if named is None and whole is None:
@@ -319,7 +319,7 @@ class NameOrRefArguments(Struct, forbid_unknown_fields=True):
 def build_canonical_ref(kind: str | UnsetType, namespace: str | UnsetType, name: str) -> str:
     """The canonical reference of three parts; a name may itself be a full reference.
 
-    Raises ToolError for a blank part, and for one that contradicts such a name.
+    Raises ToolError for a blank part, or one that contradicts a full reference.
     """
     if ":" in name or "/" in name:
         return str(_parse_whole_ref(kind, namespace, name))
@@ -373,7 +373,7 @@ async def find_existing_entity(
 ) -> stored_entities.Complying:
     """The entity's reference, compliance bits and time; raises ToolError if there is none.
 
-    Without `owners` the bits lack the one of its owner, which has to be looked up.
+    Without `owners`, the bits lack the owner's bit, which needs a lookup.
     """
     found = await stored_entities.list_complying(database, ref, owners=owners)
     if found is None:
@@ -387,7 +387,7 @@ def encode_result(value: object) -> str:
 
 
 class EntryPage:
-    """Entries as JSON text, as long as there is room for them."""
+    """Entries as JSON text, up to the size of a page."""
 
     def __init__(self, limit: int) -> None:
         self.texts: list[str] = []
@@ -410,7 +410,7 @@ class EntryPage:
 
 
 def decode_place(cursor: str, parts: int) -> tuple[Any, ...]:
-    """The time, source and, of three parts, entity id in a cursor; raises ToolError."""
+    """The time, source and (with three parts) entity id in a cursor; raises ToolError."""
     match = _PLACE.fullmatch(cursor)
     if match is None or (match[3] is None) != (parts == 2):
         raise ToolError(_INVALID_CURSOR)
@@ -428,7 +428,7 @@ def decode_ref_cursor(cursor: str) -> str:
 
 
 def encode_ref_cursor(ref: str) -> str:
-    """The cursor after a reference; quoted if a response would otherwise display it differently."""
+    """The cursor after a reference; quoted if the reference has invisible characters."""
     return _QUOTED + quote(ref) if invisible.has(ref) else ref
 
 
@@ -450,7 +450,6 @@ def shorten_value(value: object) -> tuple[object, int | None]:
 
 
 def _count_fitting(items: list[Any]) -> int:
-    """The number of leading items that fit."""
     room = LONGEST_VALUE
     for count, item in enumerate(items):
         room -= len(encode_result(item)) + 1

@@ -46,7 +46,7 @@ _OF_MANAGING: Final = (
 
 
 class Toolset(NamedTuple):
-    """Tools that belong together, with the instructions that agents get about them."""
+    """Tools that belong together, with their instructions for agents."""
 
     name: str
     instructions: str
@@ -56,7 +56,7 @@ class Toolset(NamedTuple):
 def list_toolsets(
     tools: Sequence[Tool] = TOOLS, *, with_writing: bool = False
 ) -> tuple[Toolset, ...]:
-    """Every toolset, perhaps with the one that writes; `tools` in place of those of facts."""
+    """Every toolset; `with_writing` adds the one that writes, `tools` replace the fact tools."""
     found = (
         Toolset(FACTS, _OF_FACTS, tuple(tools)),
         Toolset(CHECKS, _OF_CHECKS, READING_CHECK_TOOLS),
@@ -70,8 +70,7 @@ def _list_members(names: str, **parts: Any) -> dict[str, Any]:
 
 _ENTRY: Final = _list_members("entityRef facts timestamp")
 _HANDLER: Final = _list_members("type", config=_list_members("id builtinId"))
-# Members of an answer, below each those that it has; None keeps whatever is there, and `*` stands
-# for members with any name.
+# Members of an answer, nested; None keeps any content, and `*` matches members with any name.
 _MEMBERS: Final[Mapping[str, Any]] = {
     "get-data-source-discovery": _list_members(
         "totalCount builtinCount customCount",
@@ -133,7 +132,7 @@ _MEMBERS: Final[Mapping[str, Any]] = {
 
 
 def drop_added_members(tool: str, answer: str) -> str:
-    """The answer of a tool, in JSON, without members that were added to it; others unchanged."""
+    """Drop the members added since the original from a tool's JSON answer; others are unchanged."""
     members = _MEMBERS.get(tool)
     return (
         answer

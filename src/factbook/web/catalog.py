@@ -64,13 +64,13 @@ DANGLING: Final = (
     *((name, f"In {name}") for name in get_args(ReferenceField) if name != ANY_FIELD),
 )
 _FIRST: Final = "component"
-_LONGEST: Final = 300  # characters of what is looked for; no value that the index has is longer
+_LONGEST: Final = 300  # characters of a parameter; no indexed value is longer
 _WITHOUT_EFFECT: Final = frozenset({"order", "count", "column"})
 
 
 @dataclass(frozen=True)
 class CatalogQuery:
-    """Search parameters of the address, as typed; `begins` if the address has none."""
+    """Search parameters as typed; `begins` marks the default list of a bare address."""
 
     q: str = ""
     kind: str = ""
@@ -91,9 +91,9 @@ class CatalogQuery:
 
     @classmethod
     async def of(cls, visit: PageContext) -> Self:
-        """Parameters in the query of a request; raises InputError for unknown words.
+        """Parse the query of a request; raises InputError for unknown words.
 
-        An address without any is the beginning: components, if there are any.
+        An address without parameters lists the components, if there are any.
         """
         texts: dict[str, Any] = {
             one.name: _clean_parameter(visit.query(one.name))
@@ -111,26 +111,26 @@ class CatalogQuery:
 
     @property
     def narrowed(self) -> bool:
-        """True if it asks for less than every entity."""
+        """True if a filter is set."""
         given = self._given()
         return bool(given.keys() - _WITHOUT_EFFECT)
 
     @property
     def broken(self) -> ReferenceField | None:
-        """The field in which references have to lead nowhere; None where it doesn't matter."""
+        """The field whose references must be broken; None without such a filter."""
         if self.dangling:
             return cast("ReferenceField", self.dangling)
         return "owner" if self.ownership == MISSING else None
 
     @property
     def further(self) -> bool:
-        """True if it has a filter beyond the most usual ones."""
+        """True if a less common filter is set."""
         return any((self.namespace, self.system, self.level, self.set, self.dangling))
 
     def address(self, path: str = PATH, **others: str) -> str:
-        """Address with other values for some parameters; empty ones are left out.
+        """Address with some parameters replaced; empty ones are left out.
 
-        That of all entities says so, since an address without parameters is the beginning.
+        The list of all entities has an empty `kind`, as a bare address lists the components.
         """
         given = {name: value for name, value in {**self._given(), **others}.items() if value}
         query = urlencode(given or {"kind": ""}, doseq=True, quote_via=quote)
@@ -143,7 +143,7 @@ class CatalogQuery:
 
 
 def _clean_parameter(text: str) -> str:
-    # No entity has the character NUL, and PostgreSQL takes no text that does.
+    # No entity contains NUL, and PostgreSQL rejects text that does.
     return text.strip().replace("\0", "")[:_LONGEST]
 
 
@@ -155,14 +155,14 @@ _WORDS: Final = {
 }
 
 
-# Names that a part of one may mean, and owners that are not in the catalog.
+# Names that a typed part may match, and owners missing from the catalog.
 _MATCHES: Final = 50
 _MISSING: Final = 1_000
 _GROUPS: Final = 50  # of a person
 
 
 class CatalogFilter(NamedTuple):
-    """The filter, and what is to be said of it."""
+    """The filter, with hints about it."""
 
     filter: Filter
     hints: list[str]
@@ -179,7 +179,7 @@ _ANY: Final = _Matches(None)
 async def build_catalog_filter(
     visit: PageContext, asked: CatalogQuery, cards: Sequence[ScorecardInEffect]
 ) -> CatalogFilter:
-    """The filter; raises InputError for a level that is none."""
+    """Build the filter; raises InputError for an unknown level."""
     database = visit.state.database
     owners = await _match_owners(database, asked.owner)
     systems = await _match_systems(database, asked.system)
@@ -209,7 +209,7 @@ async def build_catalog_filter(
 async def find_broken_of_rows(
     database: Database, asked: CatalogQuery, rows: Sequence[EntityRow]
 ) -> Mapping[str, BrokenEntity] | None:
-    """The references of these entities that lead nowhere; None if they aren't asked for."""
+    """The broken references of these entities; None unless the query filters by them."""
     if asked.broken is None:
         return None
     return await related_entities.find_broken_references(
@@ -227,7 +227,7 @@ async def list_visible_scorecards(visit: PageContext) -> list[ScorecardInEffect]
 
 
 def list_level_choices(cards: Sequence[ScorecardInEffect]) -> list[tuple[str, str]]:
-    """Options for the levels of scorecards, the highest first."""
+    """Options for the levels of each scorecard, highest first."""
     found = [("", "Any")]
     for card, _ in cards:
         levels = [(one.id, one.title) for one in reversed(card.levels)]
@@ -237,7 +237,7 @@ def list_level_choices(cards: Sequence[ScorecardInEffect]) -> list[tuple[str, st
 
 
 async def _match_owners(database: Database, text: str) -> _Matches:
-    """The owner that the text names, or else those that have it in their references."""
+    """The owner with this name, or else owners whose reference contains the text."""
     if not text:
         return _ANY
     exact = formats.normalize_ref(text, "group", "default")
@@ -308,7 +308,7 @@ class EntityListRow(NamedTuple):
     ref: str
     kind: str
     title: str
-    name: str | None  # beside a title that is different
+    name: str | None  # if the title is different
     type: str
     owner: str
     owner_ref: str | None
@@ -374,7 +374,7 @@ def make_list_row(listed: EntityRow) -> EntityListRow:
 
 
 def make_export_row(listed: EntityRow) -> tuple[object, ...]:
-    """Cells of an entity in a file, by `EXPORTED`."""
+    """The CSV cells of an entity, in the order of `EXPORTED`."""
     metadata, spec = (document := _decode_row(listed.document)).metadata, document.spec
     plain = (spec.type, spec.lifecycle, spec.owner, spec.system)
     texts = (text if isinstance(text, str) else "" for text in plain)
@@ -396,13 +396,13 @@ def _shorten_to_line(text: str, longest: int = 200) -> str:
     return line if len(line) <= longest else f"{line[:longest].rstrip()}…"
 
 
-# Begins the name of a column with levels; no source has a colon in its id.
+# Prefix of level column names; source ids have no colon.
 _LEVEL_PREFIX: Final = "scorecard:"
 _MOST_COLUMN_CHOICES: Final = 200
 
 
 class FactOfSource(NamedTuple):
-    """A fact of a source; `bit` is the one that holds it where the catalog itself knows it."""
+    """A fact of a source; `bit` is its compliance bit, None for collected facts."""
 
     source: DataSource
     fact: Fact
@@ -410,7 +410,7 @@ class FactOfSource(NamedTuple):
 
 
 class CatalogColumn(NamedTuple):
-    """A column: `name` as in the address, and what it shows."""
+    """A column: its `name` in the address, and the fact or scorecard it shows."""
 
     name: str
     title: str
@@ -418,7 +418,7 @@ class CatalogColumn(NamedTuple):
 
 
 class ColumnValue(NamedTuple):
-    """The value about an entity, or the stored reason for none; neither if nothing tells of it."""
+    """An entity's value, or the stored reason for having none; neither if no source reports it."""
 
     value: Any = None
     reason: str | None = None
@@ -426,7 +426,7 @@ class ColumnValue(NamedTuple):
 
 
 class ColumnCell(NamedTuple):
-    """A value in words or the reason in short, with the path of the page about it."""
+    """A formatted value or a short reason, with the path of its page."""
 
     text: str
     reason: str
@@ -435,7 +435,7 @@ class ColumnCell(NamedTuple):
 
 
 class ChosenColumns(NamedTuple):
-    """The columns, and what is to be said of those that are none."""
+    """The columns, with hints about unknown names."""
 
     columns: list[CatalogColumn]
     hints: list[str]
@@ -447,7 +447,7 @@ _Found = Mapping[int, Mapping[str, Latest]]
 async def choose_columns(
     visit: PageContext, names: Sequence[str], cards: Sequence[ScorecardInEffect]
 ) -> ChosenColumns:
-    """The columns with these names that the person may see."""
+    """The columns with these names, limited to those the person may see."""
     columns, hints = list[CatalogColumn](), list[str]()
     sources = await _get_visible_sources(visit) if names else {}
     for name in names:
@@ -481,7 +481,7 @@ async def list_column_choices(
 async def read_column_values(
     database: Database, columns: Sequence[CatalogColumn], rows: Sequence[EntityRow]
 ) -> list[list[ColumnValue]]:
-    """The values of the entities, row by row."""
+    """The column values of the entities, row by row."""
     if not columns:
         return [[] for _ in rows]
     ids = [row.id for row in rows]
@@ -587,7 +587,7 @@ _BROKEN: Final = ("dangling", "set", "pushedBy")
 
 
 async def export_catalog(visit: PageContext) -> Reply:
-    """The matching entities as CSV, by reference."""
+    """Export the matching entities as CSV, ordered by reference."""
     asked = await CatalogQuery.of(visit)
     cards = await list_visible_scorecards(visit)
     wanted, _ = await build_catalog_filter(visit, asked, cards)
@@ -641,7 +641,7 @@ def _list_broken_cells(
 
 
 def _list_exported_titles(columns: Sequence[CatalogColumn]) -> Iterator[str]:
-    """The name of each column, and for a fact those beside it: why it is unknown, and stale."""
+    """The title of each column; a fact also gets an unknownReason and a stale column."""
     for column in columns:
         yield column.name
         if isinstance(column.shows, FactOfSource):
@@ -670,7 +670,7 @@ _MOST_CHOICES: Final = 100
 
 
 class ListChoices(NamedTuple):
-    """The values by parameter, the most frequent or the first ones; none if they are not asked."""
+    """Filter choices by parameter, most frequent or first; empty unless `is_asked`."""
 
     namespaces: Sequence[FilterChoice] = ()
     owners: Sequence[FilterChoice] = ()
@@ -747,7 +747,7 @@ def _get_list_place(visit: PageContext, order: Order) -> tuple[Place | None, boo
 def _link_neighbors(
     places: Sequence[Place], order: Order, before: bool, after: bool
 ) -> tuple[dict[str, str] | None, dict[str, str] | None]:
-    """Parameters of the pages before and after one with these places; None for no page."""
+    """Parameters of the previous and next page; None if there is no such page."""
     back = {"before": _encode_place(places[0], order)} if places and before else None
     next_ = {"after": _encode_place(places[-1], order)} if places and after else None
     return back, next_
@@ -776,7 +776,7 @@ def _make_place_error() -> InputError:
 
 
 async def _get_list_choices(visit: PageContext) -> ListChoices:
-    """The choices; none for the script, which takes only the results from the page."""
+    """The choices; none for the script, which uses only the results of the page."""
     if visit.request.header(b"sec-fetch-dest") == "empty":
         return ListChoices(is_asked=False)
     database = visit.state.database
@@ -803,14 +803,13 @@ async def _read_list_choices(database: Database) -> ListChoices:
 def _make_counted_options(
     choices: Sequence[FilterChoice], chosen: str, nothing: str
 ) -> list[tuple[str, str]]:
-    """Options of a select with their numbers, ordered by name, including the chosen one."""
+    """Options of a select with entity counts, ordered by name, including the chosen one."""
     return _make_options(
         {each.value: f"{each.value} ({each.entities:,})" for each in choices}, chosen, nothing
     )
 
 
 def _make_plain_options(values: Sequence[str], chosen: str, nothing: str) -> list[tuple[str, str]]:
-    """The same of values without numbers."""
     return _make_options({value: value for value in values}, chosen, nothing)
 
 

@@ -1,10 +1,9 @@
-"""Charts as SVG, made by pure functions from data to `Markup`.
+"""SVG charts, drawn by pure functions from data to `Markup`.
 
 Times are milliseconds since the epoch, UTC. `points` are (time, value); a value that is None or not
-a finite number is unknown. `notes` are words behind the value of a time. An `ident` names the
-elements that need an id; a page that shows the same picture twice gives two. Data goes through
-`element`, which escapes it. Nothing here writes `style` or scripts: the Content-Security-Policy
-forbids both, and colors are classes.
+finite is unknown. `notes` are words to append to the value at a time. `ident` is the prefix of
+element ids; a page that shows a picture twice passes two. `make_element` escapes all data. Nothing
+here writes `style` or scripts, which the Content-Security-Policy forbids; colors are classes.
 """
 
 import math
@@ -26,11 +25,11 @@ from factbook import invisible
 from factbook.clock import DAY, HOUR, MINUTE
 from factbook.web import formats
 
-# What XML 1.0 allows (section 2.2); the rest shows as the replacement character.
+# Not allowed in XML 1.0 (section 2.2); shown as the replacement character.
 _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _IDENT = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
-# Widths as parts of the font size, a little more than Inter and common system fonts need.
+# Widths relative to the font size, slightly more than Inter and common system fonts need.
 _PARTS = {
     character: part
     for characters, part in (
@@ -43,7 +42,7 @@ _PARTS = {
     )
     for character in characters
 }
-# Strokes within 16 by 16.
+# SVG paths in a 16 by 16 box.
 _GLYPHS = {
     "component": "M8 1.5L14 4.8V11.2L8 14.5L2 11.2V4.8ZM2.2 4.9L8 8.1L13.8 4.9M8 8.1V14.3",
     "api": "M5.5 2.5C3.5 2.5 4.6 7 2.5 8C4.6 9 3.5 13.5 5.5 13.5"
@@ -80,13 +79,13 @@ def make_element(name: str, *children: object, **attributes: object) -> Markup:
 
 
 def _escape_value(value: object) -> str:
-    """Escape text for an element or an attribute; Markup comes from `element`."""
+    """Escape text for an element or an attribute; Markup comes from `make_element`."""
     if isinstance(value, Markup):
         return value
     if isinstance(value, float):
         return format_coordinate(value)
     text = invisible.marked(str(value), "\ufffd")
-    if not text.isprintable():  # nothing that is printable is illegal
+    if not text.isprintable():  # printable characters are legal
         text = _ILLEGAL.sub("\ufffd", text)
     return str(escape(text))
 
@@ -123,13 +122,13 @@ def make_picture(
 
 
 def make_ident(*content: object) -> str:
-    """An id derived from the content; a page that shows the same twice gives its own ids."""
+    """An id derived from the content; pass other ids for content that is shown twice."""
     digest = blake2s(repr(content).encode("utf-8", "backslashreplace"), digest_size=6)
     return f"p{digest.hexdigest()}"
 
 
 def draw_label(text: str, *, x: float, y: float, width: float, size: float, class_: str) -> Markup:
-    """One line of text from x on, its middle at y; text that does not fit ends in an ellipsis.
+    """One line of text starting at x, centered on y; text that does not fit ends in an ellipsis.
 
     The inner <svg> clips letters wider or higher than estimated.
     """
@@ -142,7 +141,7 @@ def draw_label(text: str, *, x: float, y: float, width: float, size: float, clas
 
 
 def fit_text(text: str, width: float, size: float) -> str:
-    """The text, or as much of its beginning as fits with an ellipsis."""
+    """Cut a text with an ellipsis to fit the width."""
     if estimate_text_width(text, size) <= width:
         return text
     left, kept = width - size * _get_width_part("…"), 0
@@ -169,7 +168,7 @@ def _get_width_part(character: str) -> float:
 
 
 def draw_kind_shape(kind: str) -> Markup:
-    """Drawing of a kind, 16 by 16, within an <svg>; one for all unknown kinds."""
+    """Shapes of a kind's icon, 16 by 16, for use in an <svg>; unknown kinds share one."""
     name = kind.lower()
     known = name in _GLYPHS
     class_ = f"glyph glyph-{name if known else 'other'}"
@@ -177,7 +176,7 @@ def draw_kind_shape(kind: str) -> Markup:
 
 
 def draw_kind_glyph(kind: str) -> Markup:
-    """Icon of a kind for display beside its name, and hence without a description."""
+    """Icon of a kind, without a description because it appears next to the kind's name."""
     return make_element(
         "svg", draw_kind_shape(kind), class_="kind-glyph", viewBox="0 0 16 16", aria_hidden="true"
     )
@@ -186,7 +185,7 @@ def draw_kind_glyph(kind: str) -> Markup:
 Point = tuple[int, float | None]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_LAST_TIME = 253_402_300_799_999  # the end of the year 9999, the last that can be written
+_LAST_TIME = 253_402_300_799_999  # the end of the year 9999, the last that datetime supports
 _PREFIXES = ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
 # In minutes, hours and days; then whole months.
 _STEPS = [
@@ -213,8 +212,8 @@ def clean_points(points: Iterable[Point]) -> list[Point]:
 
 
 def scale_value(value: float, low: float, high: float) -> float:
-    """Relative position of a value between two others, from 0 to 1; 0.5 if these are equal."""
-    # Divided first: the difference of two large floats may be infinite.
+    """Position of a value between `low` and `high`, from 0 to 1; 0.5 if they are equal."""
+    # Divide first: the difference of two large floats may be infinite.
     unit = max(abs(low), abs(high))
     if unit == 0 or low / unit == high / unit:
         return 0.5
@@ -223,7 +222,7 @@ def scale_value(value: float, low: float, high: float) -> float:
 
 
 def choose_value_range(values: Sequence[float]) -> tuple[float, float]:
-    """Range of an axis: from zero, unless the values are far away from it."""
+    """Range of an axis; it includes zero unless the values are far from zero."""
     low, high = min(values), max(values)
     if low == high == 0:
         return 0.0, 1.0
@@ -238,7 +237,7 @@ def choose_value_range(values: Sequence[float]) -> tuple[float, float]:
 def make_value_ticks(low: float, high: float, about: int = 4, *, whole: bool = False) -> list[Tick]:
     """Ticks at 1, 2 or 5 times a power of ten; the first is at most low, the last at least high.
 
-    `whole` keeps the step from being a fraction, for counts.
+    `whole` rules out fractional steps, for counts.
     """
     span = Fraction(high) - Fraction(low)
     if span <= 0:
@@ -280,7 +279,7 @@ def _make_month_ticks(start: int, end: int, months: int, about: int) -> list[Tic
     first, last = _make_date(start), _make_date(end)
     origin = (first.year * 12 + first.month - 1) // months * months
     numbers = range(origin, last.year * 12 + last.month, months)
-    # The first may lie before the start.
+    # The first tick may be before the start.
     if len(numbers) > about + 1:
         return []
     return [_make_month_tick(number) for number in numbers if number >= 12]
@@ -302,7 +301,7 @@ def _make_date(at: int) -> datetime:
 
 
 def clamp_time(at: int) -> int:
-    """The time, or the nearest one that can be written as a date."""
+    """Limit a time to the range of dates."""
     return min(_LAST_TIME, max(0, at))
 
 
@@ -313,7 +312,7 @@ def format_moment(at: int) -> str:
 
 
 def format_period(start: int, end: int) -> str:
-    """Format a period; only its days if it is longer than three."""
+    """Format a period; above three days, without times of day."""
     first, last = _make_date(start), _make_date(end)
     if end - start > 3 * DAY:
         return f"{first.day} {first:%b} {first.year} to {last.day} {last:%b} {last.year}, UTC"
@@ -330,9 +329,9 @@ def format_short(value: float) -> str:
 
 
 def downsample_points(points: Sequence[Point], most: int) -> list[Point]:
-    """At most this many points: of each stretch the lowest, the highest, and an unknown one.
+    """Reduce to `most` points: the lowest, the highest and an unknown one of each stretch.
 
-    The last point stays, because it is the current one.
+    The last point, which is the current one, always stays.
     """
     if len(points) <= most:
         return list(points)
@@ -350,7 +349,7 @@ def downsample_points(points: Sequence[Point], most: int) -> list[Point]:
 
 
 def split_known_runs(points: Iterable[Point]) -> list[list[tuple[int, float]]]:
-    """Stretches of known values."""
+    """Split points into runs of known values."""
     found: list[list[tuple[int, float]]] = [[]]
     for at, value in points:
         if value is None:
@@ -361,7 +360,7 @@ def split_known_runs(points: Iterable[Point]) -> list[list[tuple[int, float]]]:
 
 
 def find_gaps(points: Sequence[Point], end: int) -> list[tuple[int, int]]:
-    """Periods of unknown values: from the last known, or first unknown, to the next known."""
+    """Periods of unknown values, from the last known (or first unknown) to the next known value."""
     known = [at for at, value in points if value is not None]
     found = []
     for at, value in points:
@@ -377,7 +376,7 @@ _CLASSES: Final = {"yes": "band-yes", "no": "band-no"}
 
 
 class ValueStretch(NamedTuple):
-    """A time with the same value in words, None for unknown."""
+    """A period with the same value, in words; None for unknown."""
 
     value: str | None
     since: int
@@ -387,9 +386,9 @@ class ValueStretch(NamedTuple):
 def draw_band(
     stretches: Sequence[ValueStretch], *, title: str, start: int, end: int, ident: str
 ) -> Markup:
-    """The stretches from start to end; whoever points at one reads its value and its times.
+    """Draw the stretches from start to end; hovering over one shows its value and times.
 
-    It is drawn for wide and for narrow places, and the stylesheet shows the one that fits.
+    Drawn in a wide and a narrow version; the stylesheet shows the one that fits.
     """
     start, end = clamp_time(start), max(clamp_time(end), clamp_time(start) + 1)
     shown = [one for one in stretches if one.until >= start and one.since <= end]
@@ -438,7 +437,7 @@ _WIDEST = 90.0
 
 
 class Column(NamedTuple):
-    """A column: its size, the words for it and for its left edge, and where it leads."""
+    """A column: its size, its label, the label of its left edge, and its link."""
 
     number: int
     words: str
@@ -447,9 +446,9 @@ class Column(NamedTuple):
 
 
 def draw_histogram(columns: Sequence[Column], *, title: str, ident: str) -> Markup:
-    """Columns above their edges, drawn for wide and for narrow places.
+    """Draw columns with labeled edges, in a wide and a narrow version.
 
-    The stylesheet shows the one that fits.
+    The stylesheet shows the version that fits.
     """
     wide = _draw_histogram_at_width(columns, 800, 220, title, f"{ident}-w")
     narrow = _draw_histogram_at_width(columns, 400, 200, title, f"{ident}-n")
@@ -493,8 +492,8 @@ def _draw_grid_line(left: float, right: float, y: float, words: str) -> Markup:
 def _draw_column(
     one: Column, x: float, room: float, top: float, bottom: float, scale: float
 ) -> Markup:
-    """The column, and a strip over the whole height that takes the pointer."""
-    # One entity among many thousands is still seen.
+    """The column, with a full-height strip as its hover target."""
+    # Keep one entity among many thousands visible.
     size = max(1.5, one.number * scale) if one.number else 0.0
     width = max(1.0, room - _GAP)
     shapes = [
@@ -510,7 +509,7 @@ def _draw_column(
 def _draw_edge_labels(
     columns: Sequence[Column], left: float, room: float, bottom: float
 ) -> list[Markup]:
-    """The words for left edges, as many as have room."""
+    """Labels of left edges, as many as fit."""
     widest = max(estimate_text_width(each.edge, _SIZE) for each in columns) + 10
     step = max(1, -int(-widest // room))
     return [
@@ -552,13 +551,13 @@ class _Frame(NamedTuple):
         return self.bottom - scale_value(value, self.low, self.high) * (self.bottom - self.top)
 
     def path(self, run: Iterable[tuple[int, float]]) -> str:
-        """Line through a stretch of known values."""
+        """Line through a run of known values."""
         return "L".join(
             f"{format_coordinate(self.x(at))} {format_coordinate(self.y(v))}" for at, v in run
         )
 
     def area(self, run: Sequence[tuple[int, float]]) -> str:
-        """Area below it."""
+        """Area below the line."""
         floor = format_coordinate(self.bottom)
         first, last = (format_coordinate(self.x(run[place][0])) for place in (0, -1))
         return f"M{first} {floor}L{self.path(run)}L{last} {floor}Z"
@@ -571,7 +570,7 @@ def draw_sparkline(
     notes: Mapping[int, str] = NO_NOTES,
     ident: str | None = None,
 ) -> Markup:
-    """A line of 120 by 28 without axes; the last known value is a dot, hollow if it is past.
+    """A 120 by 28 line without axes; a dot marks the last known value, hollow if outdated.
 
     The description gives the latest, the lowest and the highest value.
     """
@@ -579,7 +578,7 @@ def draw_sparkline(
     known = [value for _, value in points if value is not None]
     times = [at for at, _ in points] or [0]
     low, high = (min(known), max(known)) if known else (0.0, 0.0)
-    # One time stands at the right, where the latest value is.
+    # A single point goes to the right, the place of the latest value.
     start = times[0] if times[0] < times[-1] else times[-1] - 1
     frame = _Frame(4, 5, 115, 23, start, times[-1], low, high)
     shapes = [_draw_rest(frame)] if len(known) < 2 else _draw_lines(frame, split_known_runs(points))
@@ -646,10 +645,10 @@ def draw_line_chart(
     notes: Mapping[int, str] = NO_NOTES,
     ident: str | None = None,
 ) -> Markup:
-    """Chart of the points from start to end, with axes; hovering a point shows its value.
+    """Draw the points from start to end, with axes; hovering over a point shows its value.
 
-    It is drawn for wide and for narrow places, and the stylesheet shows the one that fits. Many
-    points are reduced to those that preserve lows, peaks and gaps.
+    Drawn in a wide and a narrow version; the stylesheet shows the one that fits. Downsampling
+    preserves lows, peaks and gaps.
     """
     start, end = clamp_time(start), clamp_time(end)
     if end <= start:
@@ -691,7 +690,7 @@ def _draw_line_chart_at_width(
         *_draw_axes(frame, ticks, unit, 7 if wide else 4),
         *(_draw_lines(frame, split_known_runs(points)) if values else [_draw_no_values(frame)]),
         *_draw_marks(frame, points, unit, notes),
-        # Above the marks, whose strips reach into them.
+        # On top of the marks, whose hover strips overlap the gaps.
         *_draw_gaps(frame, points),
         width=width,
         height=height,
@@ -761,7 +760,7 @@ def _draw_no_values(frame: _Frame) -> Markup:
 def _draw_marks(
     frame: _Frame, points: Sequence[Point], unit: str, notes: Mapping[int, str]
 ) -> list[Markup]:
-    """A hover target for each known value, which then shows a dot."""
+    """A hover target for each known value, with a dot shown on hover."""
     known = [(at, value) for at, value in points if value is not None]
     if not known:
         return []
@@ -780,7 +779,7 @@ def _draw_marks(
             _draw_strip(frame, edges[n], edges[n + 1]),
             _draw_dot(frame, at, value, "chart-mark", 4.0 if last else 3.0),
         ]
-        if few:  # strips of many points are narrow enough to be guides themselves
+        if few:  # with many points, the narrow strips themselves are the guides
             shapes.insert(2, _draw_guide(frame, xs[n]))
         class_ = f"chart-point{' chart-few' if few else ''}{' chart-last' if last else ''}"
         marks.append(make_element("g", *shapes, class_=class_))

@@ -1,4 +1,4 @@
-"""Pages of one entity: the first page with key figures, relations, raw document, and a source."""
+"""Pages of one entity: overview with key figures, relations, raw document, and one source."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -21,22 +21,22 @@ from factbook.web.entity_view import EntityView, RelationGroup, describe_entity
 from factbook.web.formats import Value, quote_segment
 from factbook.web.pages import PageContext, PageRoute
 
-_RELATIONS_ON_PAGE = 100  # of one page
+_RELATIONS_ON_PAGE = 100
 _MOST_PAGES = 10_000
 _LARGEST_YAML = 1_000_000  # characters of JSON
-_RAW = 200_000  # characters of a document that are shown; all of it can be downloaded
+_RAW = 200_000  # characters of a document shown; the download is complete
 
 _CHANGES: Final = 5
 _WAITING: Final = 5
 _CONTENTS: Final = 10
 _MOST: Final = 8
 _WEEK: Final = 7 * DAY
-# Of a source that fills no shape, so that each of several has a place.
+# Figures per source that fills no shape, to leave room for other sources.
 _OF_A_SOURCE: Final = 3
 _LONGEST_BEFORE: Final = 300  # characters of a value in JSON
 _FIGURES: Final = frozenset({"integer", "float", "boolean"})
 
-# What people look for first among the facts of each shape, in the order in which it is shown.
+# Facts that people look for first, in display order.
 _DEFAULTS: Final = (
     "incident.incidentMetrics.monthlyIncidents",
     "security.scannerIssues.critical",
@@ -56,7 +56,7 @@ _SHAPED: Final = tuple({f"{name.partition('.')[0]}." for name in _DEFAULTS})
 
 
 class KeyFigure(NamedTuple):
-    """A figure with its title, its page, and its change in words, "" if nothing tells it."""
+    """A figure with its title, page, and change in words ("" if unknown)."""
 
     title: str
     source: str
@@ -101,20 +101,20 @@ async def show_entity(visit: PageContext, found: EntityView) -> Reply:
 
 
 def _list_topics(found: EntityView, known: Facts) -> list[str]:
-    """Topics of the page: the entity, and sources that have not collected it yet.
+    """Live topics of the page: the entity, and sources that have not collected it yet.
 
-    The first facts of an entity change nothing, so that no event tells of them.
+    An entity's first facts are not a change, and hence create no event.
     """
     waiting = known.waiting[:_WAITING]
     topics = [("entity", found.ref), *(("source", each.source.id) for each in waiting)]
-    # A reference may hold blanks, which stand between topics.
+    # Blanks separate topics, and a reference may contain blanks.
     return [f"{word}/{formats.quote_segment(id_)}" for word, id_ in topics]
 
 
 async def _group_shown_relations(
     visit: PageContext, found: EntityView, owner: str | None
 ) -> list[RelationGroup]:
-    """The relations but for the owner that the head of the page names."""
+    """The relations, except the owner in the page header."""
     told = ("ownedBy", owner)
     others = [one for one in found.relations if (one.type, one.target_ref) != told]
     return await entity_view.make_relation_groups(
@@ -125,7 +125,7 @@ async def _group_shown_relations(
 async def _choose_key_figures(
     visit: PageContext, found: EntityView, everything: Facts
 ) -> list[KeyFigure]:
-    """Up to eight figures that are known: those that the settings name, or that fit the sources."""
+    """Up to eight known figures: those named in the settings, or else the defaults."""
     known = list(_list_known_values(everything))
     wanted = visit.state.settings.key_figures
     chosen = list(_pick_named(known, wanted) if wanted else _pick_fitting(known))[:_MOST]
@@ -144,7 +144,7 @@ def _list_known_values(everything: Facts) -> Iterator[_Chosen]:
 
 
 def _pick_named(known: Sequence[_Chosen], wanted: Iterable[str]) -> Iterator[_Chosen]:
-    """The facts of these names, each of the first source unless `SOURCE:` stands before it."""
+    """The facts with these names; a name without `SOURCE:` uses the first source with the fact."""
     for name in wanted:
         for one in known:
             if name in (one.fact.name, f"{one.source.id}:{one.fact.name}"):
@@ -153,7 +153,7 @@ def _pick_named(known: Sequence[_Chosen], wanted: Iterable[str]) -> Iterator[_Ch
 
 
 def _pick_fitting(known: Sequence[_Chosen]) -> Iterator[_Chosen]:
-    """Figures of the shapes, and between them some of the sources that fill none."""
+    """Figures of shapes, leaving room for some from sources that fill no shape."""
     shaped = _pick_named(known, _DEFAULTS)
     counts: dict[str, int] = {}
     others = list[_Chosen]()
@@ -181,7 +181,7 @@ def _make_key_figure(one: _Chosen, path: str, before: Mapping[str, msgspec.Raw])
 
 
 def _describe_week_change(fact: Fact, value: Any, raw: msgspec.Raw | None) -> str:
-    """The change of a value since that of a week before."""
+    """The change of a value in the last week."""
     if raw is None or len(bytes(raw)) > _LONGEST_BEFORE:
         return ""
     before = msgspec.json.decode(raw)
@@ -200,7 +200,7 @@ def _describe_week_change(fact: Fact, value: Any, raw: msgspec.Raw | None) -> st
 
 
 async def show_relations(visit: PageContext, found: EntityView) -> Reply:
-    """Page of an entity's relations, of one type or all, in pages."""
+    """Page of an entity's relations of one type or all, paginated."""
     everything = found.relations
     type_ = visit.query("type")
     asked = [each for each in everything if type_ in ("", each.type)]
@@ -245,7 +245,7 @@ async def download_json(visit: PageContext, found: EntityView) -> Reply:
 
 
 async def download_yaml(visit: PageContext, found: EntityView) -> Reply:
-    """Entity as a YAML file; the largest come as JSON, which does not take seconds."""
+    """Entity as a YAML file; raises UnsupportedError for large ones, which take seconds."""
     if len(found.shown.stored.render()) > _LARGEST_YAML:
         raise UnsupportedError("This entity is too large for YAML; take its JSON.")
     text = await run_offloaded(yaml_text.write_yaml, found.entity)

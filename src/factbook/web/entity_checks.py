@@ -1,4 +1,4 @@
-"""Checks and scorecards of one entity, and of what a team, system or domain contains."""
+"""Checks and scorecards of one entity, and of the contents of a team, system or domain."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
@@ -43,15 +43,15 @@ from factbook.web.pages import PageContext, PageRoute
 from factbook.web.shares import Share, describe_populations, make_filter_address
 
 _MOST: Final = 200  # of a group
-_MISSING: Final = 5  # checks of a scorecard that are named
+_MISSING: Final = 5  # checks listed per scorecard
 _REASONS: Final = 3
 _EXPLAINED: Final = frozenset({states.FAIL, states.UNKNOWN})
 
 
 class ShownResult(NamedTuple):
-    """The result of a check: its word, what is said about it, and how to fix it.
+    """A check result: its state, its message, and the fix.
 
-    `reasons` say why it is unknown.
+    `reasons` explain an unknown state.
     """
 
     title: str
@@ -68,7 +68,7 @@ class ShownResult(NamedTuple):
 
 
 class ResultGroups(NamedTuple):
-    """The first results for an entity by their words, and the number of all of each word."""
+    """The first results of an entity by state, and the count of each state."""
 
     failing: list[ShownResult]
     unknown: list[ShownResult]
@@ -78,20 +78,20 @@ class ResultGroups(NamedTuple):
 
     @property
     def total(self) -> int:
-        """The number of checks that are about the entity."""
+        """The number of checks that apply to the entity."""
         return sum(self.numbers.values()) - self.others
 
     @property
     def others(self) -> int:
-        """The number of checks that are not about it."""
+        """The number of checks that don't apply."""
         return self.numbers["not-applicable"]
 
 
 class EntityScorecard(NamedTuple):
-    """A scorecard with the level of an entity, None below the first, and what the next one lacks.
+    """A scorecard with an entity's level (None below the first) and the steps to the next.
 
-    `missing` are the first checks that block the next level, or, at the highest, lower the score;
-    `more` counts the others.
+    `missing` are the first checks that block the next level or, at the highest level, lower the
+    score; `more` counts the others.
     """
 
     title: str
@@ -105,7 +105,7 @@ class EntityScorecard(NamedTuple):
 
 
 class EntityChecks(NamedTuple):
-    """Everything that checks say about an entity."""
+    """The check results and scorecards of an entity."""
 
     results: ResultGroups
     scorecards: list[EntityScorecard]
@@ -167,7 +167,7 @@ def _make_shown_result(result: CheckResult) -> ShownResult:
 def _place_in_scorecard(
     stored: StoredScorecard, levels: bytes, found: Sequence[CheckResult], now: int
 ) -> EntityScorecard | None:
-    """The place of the entity in a scorecard; None outside it, and where nothing counts."""
+    """The entity's standing in a scorecard; None outside the scorecard or if no check counts."""
     if stored.slot is None or stored.published is None:
         return None
     graded = decode_level(levels, stored.slot)
@@ -176,7 +176,7 @@ def _place_in_scorecard(
     try:
         card = scorecard.parse_scorecard(stored.published)
     except FactbookError:
-        return None  # one of a later release, which the log tells of
+        return None  # from a later release; the log reports it
     return _make_entity_scorecard(card, graded, scorecard_figures.list_next_steps(card, found, now))
 
 
@@ -205,15 +205,15 @@ def _make_entity_scorecard(
 _SHOWN: Final = 5
 _DAYS: Final = 30
 _BELOW: Final = 20
-# Of a level of more than one in so many, entities are probed until there are enough.
+# If more than one in this many entities has the level, probe entities until there are enough.
 _FREQUENT: Final = 8
 NO_QUERY: Final[Mapping[str, str]] = {}
 
 
 class TeamScorecard(NamedTuple):
-    """A scorecard over some entities: their levels as bars, mean score, and its change in words.
+    """A scorecard over some entities: level bars, mean score, and the score's change in words.
 
-    The score is the mean of the `scored` among the entities.
+    The mean covers only the `scored` entities.
     """
 
     title: str
@@ -227,9 +227,9 @@ class TeamScorecard(NamedTuple):
 
 
 class GroupBelow(NamedTuple):
-    """A group below another, with all below it.
+    """A subgroup, including all groups below it.
 
-    By scorecard its entities, those with a score, and the mean of these.
+    `scores` has for each scorecard: entities, entities with a score, and the mean score.
     """
 
     ref: str
@@ -237,7 +237,7 @@ class GroupBelow(NamedTuple):
 
 
 class TeamStanding(NamedTuple):
-    """The scorecards of a team, and the groups below it; `more` of these are not shown."""
+    """The scorecards of a team, and its subgroups; `more` counts those not shown."""
 
     scorecards: list[TeamScorecard]
     below: list[GroupBelow]
@@ -256,14 +256,14 @@ async def list_scorecards_in_effect(database: Database) -> list[ScorecardInEffec
                 ScorecardInEffect(scorecard.parse_scorecard(stored.published), stored.slot)
             )
         except FactbookError:
-            continue  # one of another release, which the log tells of
+            continue  # from another release; the log reports it
     return sorted(found, key=lambda one: (formats.make_natural_key(one.card.title), one.card.id))
 
 
 async def build_level_condition(
     database: Database, cards: Sequence[ScorecardInEffect], text: str
 ) -> AtLevel:
-    """The condition in `scorecard/level`; raises InputError for a level that is none."""
+    """The condition for `scorecard/level`; raises InputError for an unknown level."""
     scorecard_id, _, level = text.partition("/")
     for card, slot in cards:
         if card.id == scorecard_id and (level == NO_LEVEL_WORD or level in card.ranks):
@@ -277,7 +277,7 @@ async def build_level_condition(
 async def read_scorecards_age(
     database: Database, given: Iterable[ScorecardInEffect], now: int
 ) -> ResultAge:
-    """The age of the figures of these scorecards."""
+    """The age of these scorecards' figures."""
     checks = {id_ for one in given for id_ in one.card.checks}
     return await result_queries.read_age_of_checks(database, checks, now)
 
@@ -324,7 +324,7 @@ async def _read_group_standing(
 async def _list_trend_points(
     database: Database, card: Scorecard, tally: LevelTally, group: str, today: int
 ) -> list[TrendPoint]:
-    """The days of the last weeks on which something had a score, today as it is now."""
+    """The last 30 days that have scores; today has the current figures."""
     first = today - _DAYS
     kept = await scorecard_figures.read_group_trend(database, card.id, group, first, today - 1)
     points = [*kept, TrendPoint(today, scorecard_figures.compute_figures(card, tally))]
@@ -336,7 +336,7 @@ async def _list_trend_points(
 
 
 async def _tally_parts(database: Database, one: ScorecardInEffect, ref: str) -> LevelTally:
-    """The sum over a system or a domain."""
+    """The level tally of a system or domain."""
     own = await level_store.count_levels_by_system(database, one.slot)
     if ref.startswith("domain:"):
         own = grader.roll_up_domains(own, await related_entities.read_system_domains(database))
@@ -370,7 +370,7 @@ def _make_team_scorecard(
 
 
 def _link_levels(card: Scorecard, shown: TeamScorecard, path: str) -> list[Share]:
-    """The levels of a scorecard, each with the path of the entities that are at it."""
+    """The levels of a scorecard, each linked to its entities."""
     ids = [*(one.id for one in reversed(card.levels)), NO_LEVEL_WORD]
     return [
         share._replace(path=f"{path}?level={quote(f'{card.id}/{id_}', safe='')}")
@@ -394,9 +394,9 @@ def change(scores: Sequence[tuple[int, float]], days: int) -> str:
 
 
 ON_PAGE: Final = 50
-_SCORECARDS: Final = 3  # that have a column
+_SCORECARDS: Final = 3  # with a column
 _LONGEST: Final = 1_000  # characters of a place in an address
-# Facts with a column, if a data source has them: what goes on, and what was found.
+# Facts with a column, if a data source has them: incidents and security findings.
 _COLUMN_FACTS: Final = (
     "incident.incidentMetrics.monthlyIncidents",
     "security.scannerIssues.critical",
@@ -406,17 +406,17 @@ _COLUMN_FACTS: Final = (
 
 
 class ShownLevel(NamedTuple):
-    """The title of a level, "" below the first; where a scorecard has none, the score."""
+    """The title of a level ("" below the first), or the score if the scorecard has no levels."""
 
     title: str
     score: int | None = None
 
 
 class ContentsRow(NamedTuple):
-    """An entity with its levels, the numbers of its checks, and its figures with their paths.
+    """An entity with its levels, check counts, and figures with their paths.
 
-    A level is None where nothing of a scorecard counts. A figure is None where
-    no data source tells of the entity, and its text "" where it is unknown.
+    A level is None if no check of the scorecard counts. A figure is None if no data source
+    reports on the entity; its text is "" if unknown.
     """
 
     ref: str
@@ -428,7 +428,7 @@ class ContentsRow(NamedTuple):
 
 
 class ContentsTable(NamedTuple):
-    """A page of rows; `total` counts those of all pages, `after` is the place of the next one."""
+    """A page of rows; `total` counts all pages, `after` is the start of the next page."""
 
     scorecards: list[Scorecard]
     figures: list[str]
@@ -438,7 +438,7 @@ class ContentsTable(NamedTuple):
 
 
 async def find_contained(database: Database, found: EntityView) -> Belonging | None:
-    """The entities that belong to one with all below it; None for a kind that holds nothing."""
+    """The contents of a group, system or domain; None for any other kind."""
     kind = found.ref.partition(":")[0]
     if kind == "group":
         tree = GroupHierarchy(await related_entities.read_group_parents(database))
@@ -453,9 +453,9 @@ async def find_contained(database: Database, found: EntityView) -> Belonging | N
 async def make_contents_table(
     visit: PageContext, about: Belonging, limit: int, after: str | None = None, level: str = ""
 ) -> ContentsTable:
-    """Up to `limit` of the entities after a reference, of those at a `scorecard/level` if given.
+    """Up to `limit` entities after a reference, only those at `scorecard/level` if given.
 
-    Raises InputError for a level that is none.
+    Raises InputError for an unknown level.
     """
     database = visit.state.database
     cards = await list_scorecards_in_effect(database)
@@ -470,7 +470,7 @@ async def make_contents_table(
 async def make_contents_rows(
     visit: PageContext, entities: Sequence[BelongingEntity], cards: Sequence[ScorecardInEffect]
 ) -> ContentsTable:
-    """The rows of these entities, in their order, with a column for each scorecard."""
+    """The rows of these entities, in order, with a column for each scorecard."""
     database = visit.state.database
     ids = [one.id for one in entities]
     levels = await level_store.read_levels_of(database, ids) if cards else {}
@@ -508,7 +508,7 @@ async def show_contents(visit: PageContext, found: EntityView) -> Reply:
         raise InputError("The address of this page is incomplete.")
     level = visit.query("level")
     if level and found.ref.startswith("domain:"):
-        # Levels of a domain are those of what its systems contain.
+        # A domain's levels are those of the entities in its systems.
         about = about._replace(targets=about.targets[1:])
     shown = await make_contents_table(visit, about, ON_PAGE, after or None, level)
     address = make_filter_address(visit, f"{found.path}/contents", ("level",))
@@ -530,7 +530,7 @@ async def show_contents(visit: PageContext, found: EntityView) -> Reply:
 async def _list_column_values(
     visit: PageContext, ids: Sequence[int]
 ) -> Mapping[str, Mapping[int, KeyValue]]:
-    """The values by entity of the facts with a column that a source has."""
+    """For each fact with a column, the values by entity."""
     known = (await visit.state.registry.current()).sources
     having = {
         name: [id_ for id_, one in known.items() if any(fact.name == name for fact in one.schema)]

@@ -37,13 +37,13 @@ from factbook.web.pages import PageContext, PageRoute
 _CARDS: Final = 30
 _OTHERS: Final = 100
 _SPARK_POINTS: Final = 60
-_DRAWN: Final = 32  # of those
+_DRAWN: Final = 32  # points per sparkline
 _SPARK_BYTES: Final = 8_000_000  # of history that one page reads
 _ANNOTATIONS: Final = "metadata.annotations."
 
 
 class KnownFact(NamedTuple):
-    """A fact with a value; `kept_at` is the time of one that is older than the others."""
+    """A fact with a value; `kept_at` is set if the value is older than the others."""
 
     name: str
     label: str
@@ -55,14 +55,14 @@ class KnownFact(NamedTuple):
 
 
 class Unknown(NamedTuple):
-    """Facts that are unknown for the same reason: (label, path) of each."""
+    """Facts that are unknown for the same reason, as (label, path)."""
 
     reason: Reason
     facts: list[tuple[str, str]]
 
 
 class FactGroup(NamedTuple):
-    """A group of facts, with a title or without."""
+    """A group of facts; the title may be empty."""
 
     title: str
     description: str
@@ -73,7 +73,7 @@ class FactGroup(NamedTuple):
 class Card(NamedTuple):
     """A source with its facts about the entity.
 
-    `written_at` is None before the first time; `reason` says why all of them are unknown.
+    `written_at` is None before the first write; `reason` is set if all facts are unknown.
     """
 
     source: DataSource
@@ -86,17 +86,17 @@ class Card(NamedTuple):
 
 
 class Lacking(NamedTuple):
-    """A source for entities of this kind, and the fields that this one lacks for it."""
+    """A source for entities of this kind, and the fields that the entity lacks for it."""
 
     source: DataSource
     needs: list[str]
 
 
 class Facts(NamedTuple):
-    """Cards of a page; further sources without a card; sources that the entity lacks fields for.
+    """Cards of a page; further sources without a card; sources that need fields the entity lacks.
 
     `waiting` are cards of sources that have not been collected yet, summed up in one line.
-    `sources` are all that know the entity, with their `latest` facts.
+    `sources` are all sources for the entity, with their `latest` facts.
     """
 
     cards: list[Card]
@@ -108,7 +108,7 @@ class Facts(NamedTuple):
 
 
 async def make_fact_cards(visit: PageContext, id_: int, ref: str, entity: dict[str, Any]) -> Facts:
-    """Facts of the entity from every source but the catalog's own, which are its compliance."""
+    """Facts of every source except the catalog's own, which the page shows as compliance."""
     known = await visit.state.registry.current()
     matcher = await run_offloaded(Matcher, entity)  # the document may be large
     collected = sorted(
@@ -117,7 +117,7 @@ async def make_fact_cards(visit: PageContext, id_: int, ref: str, entity: dict[s
     )
     tracking = [one for one in collected if matcher.lets_through(one.selection)]
     latest = await store.list_latest(visit.state.database, id_)
-    # What is known comes before what is not.
+    # Sources with known facts come first.
     tracking.sort(key=lambda one: not (one.id in latest and latest[one.id].facts))
     shown, others = tracking[:_CARDS], tracking[_CARDS:]
     down = await runs.fetch_outages(visit.state.database, [one.id for one in shown])
@@ -131,14 +131,14 @@ async def make_fact_cards(visit: PageContext, id_: int, ref: str, entity: dict[s
     waiting = [one for one in cards if one.written_at is None and one.source.id not in latest]
     cards = [one for one in cards if one not in waiting]
     missing = [one for one in collected if not matcher.lets_through(one.entity_filter)]
-    # What is of other owners lacks nothing.
+    # Skip sources of other owners.
     missing = [one for one in missing if matcher.lets_through(one.ownership)]
     lacking = [found for one in missing if (found := _find_lacking_fields(one, matcher))]
     return Facts(cards, waiting, others[:_OTHERS], lacking[:_OTHERS], tracking, latest)
 
 
 def may_collect_source(visit: PageContext, known: Sources, source: DataSource) -> bool:
-    """True if the person may start a run of the source, and it is one that is collected."""
+    """True if the source is collected and the person may start a run."""
     return visit.may(SOURCE_RUN) and source.id in known.integrations
 
 
@@ -154,7 +154,7 @@ async def make_source_card(
     can_collect: bool,
     bytes_: int = _SPARK_BYTES,
 ) -> Card:
-    """Card of a source with its facts about the entity; facts with a history as sparklines."""
+    """Card of a source with its facts about the entity; numbers with a history get sparklines."""
     path = f"{make_entity_path(ref)}/facts/{quote_segment(source.id)}"
     if latest is None:
         reason = explain_no_facts(source, entity)
@@ -169,7 +169,7 @@ async def make_source_card(
 
 
 def explain_no_facts(source: DataSource, entity: dict[str, Any]) -> Reason:
-    """The reason for having no facts: the source isn't about the entity, or hasn't been there."""
+    """Explain missing facts: the source isn't about the entity, or hasn't run yet."""
     matcher = Matcher(entity)
     if matcher.lets_through(source.selection):
         return formats.describe_reason(NEVER_COLLECTED)
@@ -237,7 +237,7 @@ def _group_facts_of_card(
 
 
 def _merge_unknown_groups(groups: Sequence[FactGroup]) -> list[FactGroup]:
-    """The groups with those that are wholly unknown for the same reason as one."""
+    """Merge groups whose facts are all unknown for the same reason."""
     found = [one for one in groups if one.known or len(one.unknown) != 1]
     alike: dict[Reason, list[FactGroup]] = {}
     for one in groups:
@@ -276,7 +276,7 @@ def place_fact(fact: Fact) -> tuple[str, str, str]:
 
 
 def _find_lacking_fields(source: DataSource, matcher: Matcher) -> Lacking | None:
-    """Fields that the entity lacks for the source, if that is for entities of this kind."""
+    """Fields that the entity lacks for the source; None if the source is for other kinds."""
     found: list[list[str]] = []
     for conditions in source.entity_filter or ():
         lacking = matcher.lacking(conditions)
@@ -304,10 +304,10 @@ _ROW_BYTES: Final = 4_000_000
 
 
 class HistoryRow(NamedTuple):
-    """Collections with the same value or reason for none; neither if the last value was kept.
+    """Successive collections with the same value or reason; neither if the last value was kept.
 
-    The first was `at`, the last `until`, None if there was only one. `times` is their number, about
-    where the history holds no row of each.
+    The first was `at`, the last `until` (None if there was only one). `times` counts them, as an
+    estimate where the history has no row for each.
     """
 
     at: int
@@ -319,7 +319,7 @@ class HistoryRow(NamedTuple):
 
     @property
     def result(self) -> tuple[object, ...]:
-        """The part that equal rows have in common."""
+        """The fields that are equal in folded rows."""
         return self[3:]
 
 
@@ -333,7 +333,7 @@ async def list_rows_before(
 ) -> tuple[list[HistoryRow], int | None]:
     """The last rows written before a time, newest first, and the time to continue from.
 
-    The latest `facts` serve to estimate length.
+    The size of the latest `facts` serves to estimate how many rows to read.
     """
     limit = history.count_fitting_rows(facts, _READ, _ROW_BYTES)
     after = None if moment is None else HistoryPosition(moment, "")
@@ -383,7 +383,7 @@ def _make_history_row(source: DataSource, fact: Fact, entry: HistoryEntry) -> Hi
 
 
 def estimate_collections(source: DataSource, start: int, end: int | None) -> int:
-    """About how many collections followed one at the start until the end, at the least one."""
+    """Estimate the collections after `start` until `end`: at least one, or 0 without an end."""
     if end is None:
         return 0
     if source.cadence is None:
@@ -404,12 +404,12 @@ _SPANS: Final[dict[str, tuple[str, int | None]]] = {
     "all": ("All", None),
 }
 _SPAN: Final = "month"
-# Entities of a catalog in which the values of all are counted for a page about one of them.
+# Largest catalog, in entities, for which the page of a fact computes medians.
 _FEW: Final = 5_000
 
 
 class ValuePeriod(NamedTuple):
-    """A formatted value, None for unknown, with its start and its end."""
+    """A formatted value (None for unknown) with its start and end."""
 
     value: str | None
     since: int
@@ -438,7 +438,7 @@ class _FactContext(NamedTuple):
 
 
 class Median(NamedTuple):
-    """A median in words over the entities with a value, and the page of these."""
+    """A formatted median over the entities with a value, and the page that lists them."""
 
     title: str
     value: str
@@ -523,7 +523,7 @@ def _describe_current_value(asked: _FactContext) -> dict[str, Any]:
 def _draw_history(
     asked: _FactContext, excerpt: Excerpt, points: Sequence[Point], start: int | None, now: int
 ) -> dict[str, Any]:
-    """Chart and figures of numbers, changes of everything else."""
+    """Chart and figures for numbers, changes for all other types."""
     fact = asked.fact
     chart: Markup | None = None
     figures: ValueSummary | None = None
@@ -551,7 +551,6 @@ def _draw_history(
 def _draw_boolean_band(
     asked: _FactContext, changes: Sequence[ValuePeriod], start: int | None, now: int
 ) -> Markup:
-    """The periods of a boolean as a band."""
     first = changes[-1].since if start is None else start
     stretches = [ValueStretch(one.value, one.since, one.until or now) for one in reversed(changes)]
     title = f"{formats.get_fact_title(asked.fact)} over time"
@@ -559,7 +558,7 @@ def _draw_boolean_band(
 
 
 def _weigh_values(asked: _FactContext, excerpt: Excerpt) -> list[tuple[float | None, int]]:
-    """The values, each with the number of collections that found it."""
+    """The values, each with its number of collections."""
     name, source, found = asked.fact.name, asked.source, list[tuple[float | None, int]]()
     for row in excerpt.rows:
         for _, value in history.fact_points([row], [name])[name][:1]:
@@ -573,7 +572,7 @@ def _summarize_values(values: Sequence[tuple[float | None, int]], unit: str) -> 
     known = [(found, n) for value, n in values if (found := formats.make_finite(value)) is not None]
     if not known:
         return None
-    # Divided first: the sum of large ones may be too large.
+    # Divide first: the sum of large values may overflow.
     total = sum(n for _, n in known)
     average = math.fsum(value * (n / total) for value, n in known)
     least, largest = min(value for value, _ in known), max(value for value, _ in known)
@@ -606,7 +605,7 @@ def _get_row_time(text: str) -> int | None:
 async def _list_medians(
     database: Database, source: DataSource, fact: Fact, owner: str | None
 ) -> list[Median]:
-    """The medians over all and the owner's with the groups below; none if the catalog is large."""
+    """Medians of the catalog and of the owner with its subgroups; none if the catalog is large."""
     if fact.type not in NUMBER_TYPES or catalog.is_catalog_source(source.id):
         return []
     if sum((await count_by_kind(database)).values()) > _FEW or not _is_sql_name(fact.name):
@@ -627,12 +626,11 @@ async def _list_medians(
 
 
 def _make_owner_path(source_id: str, name: str, owner: str) -> str:
-    """The page of a fact over what an owner has."""
     return f"{fact_across.make_fact_path(source_id, name)}?owner={quote(owner, safe='')}"
 
 
 def _is_sql_name(name: str) -> bool:
-    """True for a name that SQL takes."""
+    """True if a name is safe in SQL."""
     return name.isprintable() and not set('"\\') & set(name)
 
 

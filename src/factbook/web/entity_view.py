@@ -1,4 +1,4 @@
-"""An entity as its pages show it: frame, description, links to other systems, and relations."""
+"""Shared parts of entity pages: frame, description, links to other systems, and relations."""
 
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -20,17 +20,17 @@ from factbook.web import formats
 from factbook.web.formats import get_ref_name, make_entity_path, make_natural_key
 from factbook.web.pages import Handler, PageContext
 
-_ITEMS = 20  # of a list of the spec
+_ITEMS = 20  # shown per list in the spec
 _ENTRIES = 200  # annotations, labels, links and tags
-_LONG = 240  # characters of a text that is shown whole
-_LONGEST = 20_000  # of all that a field shows
+_LONG = 240  # characters; longer texts are folded
+_LONGEST = 20_000  # characters shown per field
 
-_HEAD = frozenset({"type", "lifecycle", "owner"})  # what the page's head says
+_HEAD = frozenset({"type", "lifecycle", "owner"})  # shown in the page header
 _EMAIL: Final = re.compile(r"[\w.+-]+@[\w.-]+", re.ASCII)
 
 
 class Point(NamedTuple):
-    """A fact of the catalog's own, with its meaning, and the fix where it is not true."""
+    """A compliance fact of the catalog, with its meaning, and the fix if it is false."""
 
     source: str
     fact: str
@@ -81,7 +81,7 @@ POINTS: Final = (
         "Name its system, its APIs or what it depends on in spec.",
     ),
 )
-# Beside them of one entity: of all it would have to be looked for.
+# Only for a single entity, because it needs a lookup of the owner.
 OWNER_EXISTS: Final = Point(
     "entity-ownership",
     "ownerExists",
@@ -97,7 +97,7 @@ def list_compliance_points(kind: str | None, points: Sequence[Point] = POINTS) -
 
 
 class EntityLink(NamedTuple):
-    """A link of the entity; `href` is None for an address that is no web page."""
+    """A link of the entity; `href` is None if the address isn't a web page."""
 
     title: str
     url: str
@@ -105,7 +105,7 @@ class EntityLink(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A value of the spec: its text, its link, and flags for folded and cut."""
+    """A value of the spec: its text, its link, and flags for folded and cut text."""
 
     text: str
     href: str | None = None
@@ -114,7 +114,7 @@ class Part(NamedTuple):
 
 
 class SpecField(NamedTuple):
-    """A field of the spec, its values, and the number of further ones."""
+    """A field of the spec, its values, and the number of values not shown."""
 
     label: str
     parts: list[Part]
@@ -127,7 +127,7 @@ class SpecField(NamedTuple):
 
 
 class CompliancePoint(NamedTuple):
-    """A point of the catalog's own compliance; `fix` is the advice where it is not met."""
+    """A compliance point; `fix` is the advice if it is not met."""
 
     title: str
     met: bool
@@ -155,7 +155,7 @@ class About(NamedTuple):
 
 
 def get_spec(entity: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The spec; of a person or a group with the members of the profile among its own."""
+    """The spec; for people and groups, with the members of `profile` merged in."""
     spec: Mapping[str, Any] = entity.get("spec") or {}
     profile = spec.get("profile")
     if entity["kind"].lower() not in {"user", "group"} or not isinstance(profile, dict):
@@ -164,7 +164,7 @@ def get_spec(entity: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def get_email(entity: Mapping[str, Any]) -> str:
-    """The email address in the profile of a person or a group; "" without one to write to."""
+    """The email address in the profile of a person or group; "" if missing or invalid."""
     found = get_spec(entity).get("email")
     if entity["kind"].lower() not in {"user", "group"} or not isinstance(found, str):
         return ""
@@ -172,7 +172,7 @@ def get_email(entity: Mapping[str, Any]) -> str:
 
 
 def describe_entity(shown: EntityDetail, entity: Mapping[str, Any], told: Collection[str]) -> About:
-    """Describe an entity, given as the catalog shows it, without the addresses told already."""
+    """Describe an entity as the catalog shows it, without links that the page already shows."""
     metadata: Mapping[str, Any] = entity["metadata"]
     spec, email = get_spec(entity), get_email(entity)
     ref = shown.stored.ref
@@ -247,7 +247,7 @@ def _check_compliance_points(shown: EntityDetail, kind: str) -> list[ComplianceP
 
 
 _MOST: Final = 8
-_LINKS: Final = 200  # of an entity that are looked at
+_LINKS: Final = 200  # examined per entity
 
 SOURCE: Final = "Source code"
 DOCUMENTATION: Final = "Documentation"
@@ -261,7 +261,7 @@ _NAME: Final = re.compile(r"[\w.-]{1,100}", re.ASCII)
 _HOST: Final = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)+")
 _PROJECT_SLUG: Final = "/project-slug"
 
-# What annotations below a domain lead to, where their value is an address.
+# Purpose of an annotation whose value is an address, by the annotation's domain.
 _VENDORS: Final[Mapping[str, str]] = {
     "pagerduty.com": ON_CALL,
     "opsgenie.com": ON_CALL,
@@ -275,7 +275,7 @@ _VENDORS: Final[Mapping[str, str]] = {
     "dynatrace.com": DASHBOARD,
     "sentry.io": DASHBOARD,
 }
-# What a link leads to, by a word of its type, its icon or its title.
+# Purpose of a link, by a word in its type, icon or title.
 _WORDS: Final[Mapping[str, str]] = {
     "source": SOURCE,
     "repo": SOURCE,
@@ -304,7 +304,7 @@ _WORDS: Final[Mapping[str, str]] = {
 
 
 class OutwardLink(NamedTuple):
-    """A link to what `purpose` says."""
+    """A link to another system, with its purpose."""
 
     purpose: str
     title: str
@@ -317,7 +317,7 @@ class OutwardLink(NamedTuple):
 
 
 def list_outward_links(entity: Mapping[str, Any]) -> list[OutwardLink]:
-    """The links of an entity in the order of their purposes, each address once."""
+    """The links of an entity, ordered by purpose, each address once."""
     metadata: Mapping[str, Any] = entity["metadata"]
     found: dict[str, OutwardLink] = {}
     annotations = metadata.get("annotations") or {}
@@ -332,7 +332,7 @@ def list_outward_links(entity: Mapping[str, Any]) -> list[OutwardLink]:
 
 
 def _list_annotation_links(annotations: Mapping[str, str]) -> Iterator[OutwardLink]:
-    """The links of well-known annotations; one repository is enough."""
+    """Links from well-known annotations, with one repository at most."""
     located = _get_web_address(annotations.get("backstage.io/source-location"))
     slugs = (_make_repository_address(name, text) for name, text in annotations.items())
     source = located or next((address for address in slugs if address), None)
@@ -359,7 +359,7 @@ def _list_purposeful_links(links: Any) -> Iterator[OutwardLink]:
 
 
 def _get_purpose(link: Mapping[str, Any]) -> str | None:
-    """The purpose of a link; None if nothing says it."""
+    """The purpose of a link; None if unknown."""
     for name in ("type", "icon", "title"):
         text = str(link.get(name) or "")[:200].lower()
         words = re.findall(r"[a-z]+", re.sub(r"on[- ]call", "oncall", text))
@@ -369,12 +369,12 @@ def _get_purpose(link: Mapping[str, Any]) -> str | None:
 
 
 def _get_web_address(text: object) -> str | None:
-    """An address of the web, also one with `url:` before it."""
+    """The web address in a text, with or without the prefix `url:`."""
     return formats.get_external_url(text.removeprefix("url:")) if isinstance(text, str) else None
 
 
 def _make_repository_address(name: str, text: str) -> str | None:
-    """The address of the repository that `HOST/project-slug` names."""
+    """The repository address from a `HOST/project-slug` annotation."""
     host = name.removesuffix(_PROJECT_SLUG)
     if host == name or not _HOST.fullmatch(host):
         return None
@@ -400,8 +400,7 @@ def _make_datadog_address(annotations: Mapping[str, str]) -> str | None:
     return formats.get_external_url(f"https://{host}/apm/services/{quote(service, safe='')}")
 
 
-# For each type of relation of the catalog, how it reads after the entity's name. The order is
-# that of the groups.
+# How each relation type reads after the entity's name, in display order.
 CAPTIONS: Final = {
     "dependencyOf": "dependency of",
     "hasPart": "has part",
@@ -420,7 +419,7 @@ CAPTIONS: Final = {
 }
 _RELATION_ORDER: Final = {type_: place for place, type_ in enumerate(CAPTIONS)}
 
-# Of these the titles are looked up, and whether they exist.
+# Most relations whose titles and existence are all looked up.
 _LOOKED_UP: Final = 200
 _SHOWN: Final = 8  # of a group
 
@@ -433,7 +432,7 @@ class EntityRelation(msgspec.Struct, rename="camel", frozen=True):
 
 
 class RelatedEntity(NamedTuple):
-    """The other entity of a relation; one that is not in the catalog has no page."""
+    """The other entity of a relation; `exists` is False if it is not in the catalog."""
 
     ref: str
     kind: str
@@ -470,8 +469,8 @@ async def make_relation_groups(
 ) -> list[RelationGroup]:
     """The first relations of each type; `path` is the page that lists all of them.
 
-    A few relations are all looked up; of many only the displayed ones, by the names that they were
-    chosen by.
+    Up to 200 relations are all looked up, for their titles. Of more, only the displayed ones are
+    looked up, and they show the names by which they were chosen.
     """
     chosen = await run_offloaded(_choose_relations, relations)
     refs = sorted({each.target_ref for each in chosen})
@@ -487,9 +486,9 @@ async def make_relation_groups(
 def group_related(
     related: Iterable[tuple[str, RelatedEntity]], path: str, counts: Mapping[str, int]
 ) -> list[RelationGroup]:
-    """Group entities by the type of their relation, in the order of the types and of the titles.
+    """Group entities by relation type, ordered by type and then title.
 
-    `counts` has the number of all relations of each type; of many the first eight are kept.
+    `counts` has the number of all relations of each type; long groups keep the first eight.
     """
     by_type: dict[str, set[RelatedEntity]] = {}
     for type_, one in related:
@@ -498,7 +497,7 @@ def group_related(
     for type_ in sorted(
         by_type, key=lambda type_: (_RELATION_ORDER.get(type_, len(_RELATION_ORDER)), type_)
     ):
-        # A row that says "and 1 more" would take as much room as the one itself.
+        # A row "and 1 more" would take as much room as the entity.
         kept = _SHOWN if counts[type_] > _SHOWN + 1 else _SHOWN + 1
         entities = sorted(by_type[type_], key=_order_by_title)[:kept]
         href = f"{path}?type={quote(type_)}"
@@ -509,7 +508,7 @@ def group_related(
 async def list_related(
     database: Database, relations: Sequence[EntityRelation]
 ) -> list[tuple[str, RelatedEntity]]:
-    """(caption, entity) of some relations."""
+    """Look up the entities of relations, as (caption, entity)."""
     refs = list(dict.fromkeys(relation.target_ref for relation in relations))
     names = await stored_entities.read_display_names(database, refs)
     return [
@@ -527,12 +526,12 @@ def count_relation_types(relations: Sequence[EntityRelation]) -> list[tuple[str,
 
 
 def caption_relation(type_: str) -> str:
-    """Caption for a type of relation; for an unknown one its words."""
+    """Caption for a relation type; an unknown type is split into words."""
     return CAPTIONS.get(type_) or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", type_).lower()
 
 
 def make_related_entity(ref: str, names: Mapping[str, DisplayName]) -> RelatedEntity:
-    """The related entity of a reference; one without a name is not in the catalog."""
+    """The related entity of a reference; without a display name, it is not in the catalog."""
     named = names.get(ref)
     title = named.title if named else get_ref_name(ref)
     return RelatedEntity(
@@ -560,7 +559,7 @@ def _order_by_title(related: RelatedEntity) -> tuple[str, str]:
     return make_natural_key(related.title), related.ref
 
 
-# Kinds that hold others, each with the title of what it holds.
+# Title of the contents page, for the kinds that have contents.
 CONTENT_TITLES: Final = {"group": "Owns", "system": "Contains", "domain": "Contains"}
 ENTITY_PATH = "/catalog/{kind}/{namespace}/{name}"
 
@@ -568,7 +567,7 @@ _NEAR = 5
 
 
 class EntityView(NamedTuple):
-    """The entity of a page, as stored and as the catalog shows it."""
+    """An entity, as stored and as the catalog shows it."""
 
     shown: EntityDetail
     entity: dict[str, Any]
@@ -595,7 +594,7 @@ class EntityView(NamedTuple):
 
 
 def handle_entity_page(handler: Callable[[PageContext, EntityView], Awaitable[Reply]]) -> Handler:
-    """Handler of a page of the entity in the address; suggests others if there is none."""
+    """Wrap a handler of entity pages; suggests other entities if the address names none."""
 
     async def answer(visit: PageContext) -> Reply:
         found = await _find_entity_or_reply(visit)
@@ -607,7 +606,7 @@ def handle_entity_page(handler: Callable[[PageContext, EntityView], Awaitable[Re
 async def _find_entity_or_reply(visit: PageContext) -> EntityView | Reply:
     parts = [visit.request.parameter(part) for part in ("kind", "namespace", "name")]
     ref = EntityRef.of(*parts)
-    # No entity has the character NUL, and PostgreSQL takes no text that does.
+    # No entity contains NUL, and PostgreSQL rejects text that does.
     shown = (
         None
         if "\0" in str(ref)

@@ -29,7 +29,7 @@ _KINDS = {
     "template": "Template",
     "user": "User",
 }
-# The first that is named counts: most name others, too.
+# The first match counts: most user agents also name other browsers.
 _BROWSERS = (
     ("Edg/", "Edge"),
     ("Firefox/", "Firefox"),
@@ -66,7 +66,7 @@ def make_finite(value: float | None) -> float | None:
 
 
 def format_figure(value: float | None) -> str:
-    """Format a value, also very large and small ones; a dash if unknown."""
+    """Format a value of any size; a dash if unknown."""
     value = make_finite(value)
     if value is None:
         return "—"
@@ -118,7 +118,7 @@ def shorten_owner(ref: str) -> str:
 
 
 def normalize_ref(text: str, kind: str | None, namespace: str) -> str | None:
-    """Canonical reference that a text means, with these defaults; None if it is none."""
+    """Canonical form of a reference, with these defaults; None if the text is not a reference."""
     try:
         return str(refs.parse_ref(text, kind=kind, namespace=namespace)) if text else None
     except InputError:
@@ -138,7 +138,7 @@ def make_natural_key(title: str) -> str:
 def get_external_url(text: object) -> str | None:
     """The text if it is a linkable address of another site, else None.
 
-    Schemes other than http and https could run a script, or mean something on this computer.
+    Schemes other than http and https could run a script or open something local.
     """
     if not isinstance(text, str) or len(text) > _LONGEST_ADDRESS:
         return None
@@ -156,7 +156,7 @@ def get_kind_title(kind: str) -> str:
 
 
 def name_browser(agent: str) -> str:
-    """Browser and system of a user agent, if they are known."""
+    """Browser and operating system of a user agent, as far as known."""
     name = next((title for mark, title in _BROWSERS if mark in agent), "Another browser")
     system = next((title for mark, title in _SYSTEMS if mark in agent), None)
     return f"{name} on {system}" if system else name
@@ -195,12 +195,12 @@ def quote_shell_word(text: str) -> str:
 
 
 def format_word(value: Any) -> str:
-    """A value in the form of the command line: texts as they are, all else as JSON."""
+    """Format a value for the command line: text as is, everything else as JSON."""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 def make_commands(server: str, factbook: str, curl: str, body: str) -> dict[str, str]:
-    """Commands that send the same to the service, by program; `curl` begins its command."""
+    """Commands that send the same request, by program; `curl` are the first arguments of curl."""
     return {
         "factbook": (
             f"export FACTBOOK_SERVER={server}\n"
@@ -216,11 +216,11 @@ def make_commands(server: str, factbook: str, curl: str, body: str) -> dict[str,
     }
 
 
-_LONG = 160  # characters of a text that is shown whole at once
-_NARROW = 26  # of one that stands beside others
+_LONG = 160  # characters; longer texts are folded
+_NARROW = 26  # characters; wider values need a line of their own
 _BADGE = 3
-_LONGEST = 20_000  # of one that is folded
-_ITEMS = 12  # of a set that are shown at once
+_LONGEST = 20_000  # characters shown of a folded text
+_ITEMS = 12  # of a set, shown before folding
 _MOST_ITEMS = 500
 
 _PERCENT: Final = frozenset({"%", "percent", "percent, 0 to 100"})
@@ -250,7 +250,7 @@ _LENGTHS: Final = {"max": "longest", "min": "shortest"}
 _AMOUNTS: Final = {"max": "highest", "min": "lowest"}
 _TIMES: Final = frozenset({"days", "hours", "minutes", "seconds", "milliseconds", "ms"})
 _BOUNDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[_\s-]+")
-# One word each, which would else be two: `sizeMiB`.
+# Keeps a unit one word, as in `sizeMiB`.
 _SIZES = re.compile(r"([KMGT]i?B)(?![a-z])")
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
@@ -267,8 +267,8 @@ class Reason(NamedTuple):
 class Value(NamedTuple):
     """A value for display: its form, and the data of that form.
 
-    `text` is the value in words; `items` are of a set, of which `more` are folded and `left` are
-    not shown; `moment` is a time; `yes` is a boolean.
+    `text` is the value in words. A set has visible `items`, folded ones in `more`, and `left` not
+    shown. `moment` is a time; `yes` is a boolean.
     """
 
     form: Literal["boolean", "number", "text", "long", "link", "time", "set", "json"]
@@ -289,20 +289,20 @@ class Value(NamedTuple):
 
 
 def get_fact_title(fact: Fact) -> str:
-    """The title of a fact where nothing around it says what it is about."""
+    """The title of a fact, for places that don't show its group."""
     if fact.title.strip():
         return fact.title.strip()
     return SHAPE_TITLES.get(fact.name) or format_name(fact.name.rpartition(".")[2], fact.unit)
 
 
 def format_name(name: str, unit: str | None = None) -> str:
-    """Format a name such as `mergedLastMonth`: `Merged last month`; any other stays as it is."""
+    """Turn a name such as `mergedLastMonth` into `Merged last month`; others stay unchanged."""
     if not _NAME.fullmatch(name):
         return name
     name = _SIZES.sub(lambda size: f"_{size[0].lower()}_", name)
     parts = [part for part in _BOUNDS.split(name) if part]
     if len(parts) > 1 and parts[-1].lower() == (unit or "").lower():
-        parts.pop()  # the figure says it
+        parts.pop()  # the figure shows the unit
     words = _WORDS | (_LENGTHS if unit in _TIMES else _AMOUNTS)
     text = " ".join(
         words.get(part.lower(), part if part.isupper() and len(part) > 1 else part.lower())
@@ -338,7 +338,7 @@ def format_fact(fact: Fact, value: Any) -> str:
 
 
 def get_fact_unit(fact: Fact) -> str:
-    """Unit in the form that follows a figure."""
+    """Unit of a fact, as written after a figure."""
     return "%" if fact.unit in _PERCENT else fact.unit or ""
 
 
@@ -351,7 +351,7 @@ def _display_number(value: float, unit: str) -> Value:
 
 
 def _format_exactly(value: float) -> str:
-    """Format a number with thousands separators; whole ones exactly unless too long."""
+    """Format a number with thousands separators; integers stay exact unless too long."""
     if isinstance(value, int):
         text = f"{value:,}" if abs(value) < 10**30 else ""
         return text or format_figure(value)
@@ -393,12 +393,12 @@ def _format_item(item: Any) -> str:
 
 
 def describe_reason(reason: str) -> Reason:
-    """Parse a stored reason; text may follow its word: `forbidden: hidden from the credential`."""
+    """Explain a stored reason; details may follow its word: `forbidden: hidden from the key`."""
     return _REASONS[reason_word(reason)]._replace(detail=reason.partition(":")[2].strip()[:300])
 
 
 def explain_check_reason(reason: str) -> Reason:
-    """The reason for an unknown comparison of a check, in words for the pages."""
+    """Explain why a comparison of a check is unknown, in words for pages."""
     return _CHECK_REASONS.get(reason_word(reason)) or describe_reason(reason)
 
 

@@ -1,4 +1,4 @@
-"""Importers: those made in the browser, their form, and the imports of each.
+"""Importer pages: forms for importers made in the browser, and the imports of each.
 
 Secrets are accepted and never shown again, not even beside a problem with them.
 """
@@ -44,7 +44,7 @@ from factbook.web import formats
 from factbook.web.formats import quote_segment
 from factbook.web.pages import Form, PageContext, PageRoute
 
-# What a select has for credentials of its own.
+# Value of the select for an importer's own credential.
 OWN_CREDENTIAL: Final = ""
 _NEEDED: Final = re.compile(r"(Secret\. )?Needed\.")
 _NEEDED_OF_OWN: Final = "is needed with a credential of its own"
@@ -53,7 +53,7 @@ _SPELLINGS: Final = {"Api": "API", "Graphql": "GraphQL", "url": "URL", "Id": "ID
 
 
 class FormProblem(NamedTuple):
-    """Problem with a field, by the path of its option; "" if no field has it."""
+    """A problem with a field, by option path; "" if it belongs to no field."""
 
     path: str
     message: str
@@ -61,9 +61,9 @@ class FormProblem(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ImporterForm:
-    """Values of the form's fields by path, as typed: lists have a line for each text.
+    """Values of the form's fields by path, as typed: lists have a line for each item.
 
-    `integration` is the table of the settings with the credential, "" for an account of its own.
+    `integration` is the settings table with the credential, "" for the importer's own account.
     """
 
     kind: ImporterKind[Any]
@@ -91,7 +91,7 @@ class ImporterForm:
 
     @classmethod
     def of(cls, kind: ImporterKind[Any], sent: Form, name: str | None = None) -> Self:
-        """Form as sent; with `name`, that of the importer with this name."""
+        """Form as sent; `name` is given for an existing importer."""
         every = importer_store.list_option_fields(kind)
         return cls(
             kind=kind,
@@ -104,7 +104,7 @@ class ImporterForm:
 
     @property
     def fields(self) -> list[OptionField]:
-        """The fields, those of the account last."""
+        """The fields, account fields last."""
         return importer_store.list_option_fields(self.kind)
 
     def label(self, path: str) -> str:
@@ -113,7 +113,7 @@ class ImporterForm:
         return " ".join(_SPELLINGS.get(word, word) for word in words)
 
     def lacking(self, kept: Iterable[str] = ()) -> list[FormProblem]:
-        """The fields that have to have a value and have none; `kept` secrets have one."""
+        """The required fields without a value; `kept` secrets have a stored value."""
         stays = set(kept) - self.removed
         return [
             FormProblem(one.path, _NEEDED_OF_OWN if one.path == self.kind.owners else "is needed")
@@ -123,7 +123,7 @@ class ImporterForm:
         ]
 
     def placed(self, problems: Iterable[Mapping[str, str]]) -> list[FormProblem]:
-        """Problems at their fields: one without a path is that of the first option it names."""
+        """Assign problems to fields; without a path, to the first option that the message names."""
         paths = {one.path.rpartition(".")[2]: one.path for one in self.fields} | {"name": "name"}
         found = []
         for one in problems:
@@ -133,7 +133,7 @@ class ImporterForm:
         return found
 
     def wanted(self) -> ImporterInput:
-        """Importer from the form; an empty secret keeps the stored one."""
+        """The importer that the form describes; an empty secret keeps the stored one."""
         every = [one for one in self.fields if self._counts(one)]
         values = {one.path: value for one in every for value in self._values(one)}
         if self.kind.vendor and self.integration:
@@ -146,16 +146,16 @@ class ImporterForm:
         return ImporterInput(kind=self.kind.id, name=self.name, values=values, secrets=secrets)
 
     def _counts(self, one: OptionField) -> bool:
-        """False for an option of an account that is not used."""
+        """False for account options if the credential is from the settings."""
         return not (self.integration and one.path.startswith(f"{ACCOUNT}."))
 
     def _needs(self, one: OptionField) -> bool:
-        """True for an option that has to have a value; an account of its own names no owners."""
+        """True for a required option; owners are required with the importer's own account."""
         is_owners = one.path == self.kind.owners and not self.integration
         return is_owners or bool(_NEEDED.match(one.about))
 
     def _values(self, one: OptionField) -> Iterator[Any]:
-        """The value of a field; none where it is empty, which has the default."""
+        """Yield the value of a field; nothing if it is empty, which means the default."""
         text = self.values.get(one.path, "")
         if one.is_secret:
             return
@@ -173,7 +173,7 @@ class ImporterForm:
 
 
 def _format_option(value: Any) -> str:
-    """A value as a person types it."""
+    """Format an option value for a form field."""
     if isinstance(value, bool):
         return "yes" if value else ""
     if isinstance(value, list | tuple):
@@ -184,12 +184,12 @@ def _format_option(value: Any) -> str:
 PATH: Final = "/importers"
 LIST: Final = "/imports"
 _ONE: Final = f"{PATH}/{{importer}}"
-# It writes sets, and makes the service call hosts with secrets.
+# Importers write sets, and make the service call hosts with secrets.
 MAY_MAKE: Final = (SET_WRITE, SOURCE_WRITE)
 
 
 async def begin_importer(visit: PageContext) -> Reply:
-    """Choice of a kind, or the form of a new importer of the chosen one."""
+    """Choice of a kind, or the form for a new importer of the chosen kind."""
     chosen = visit.query("kind")
     if not chosen:
         return visit.page(
@@ -300,7 +300,7 @@ def _show_importer_form(
 
 
 def _list_vendor_accounts(visit: PageContext, vendor: str) -> list[str]:
-    """The tables of the settings with a credential of this vendor."""
+    """The settings tables with a credential for this vendor."""
     return sorted(visit.state.importers.accounts.get(vendor, {}))
 
 
@@ -314,14 +314,14 @@ IMPORTERS: Sequence[PageRoute] = (
 
 
 _SHOWN = 200
-# On the page of an importer, beside all else that it shows.
+# Rows on the importer page, which has much other content.
 _FEW = 20
 _EVENTS = "/api/importers/v1/importers/{}/events"
 _READ_AGAIN = "The part was read again since this page was shown. Look at it once more."
 
 
 class RefusedEvents(NamedTuple):
-    """Events that were refused: the number, counted up to a bound, and the time of the last."""
+    """Refused events: their number, counted up to a bound, and the time of the last."""
 
     path: str
     number: int
@@ -330,7 +330,7 @@ class RefusedEvents(NamedTuple):
 
 
 async def show_importers(visit: PageContext) -> Reply:
-    """Page of every importer, and of every part that was imported."""
+    """Page of all importers and all imported parts."""
     state = visit.state
     importers = await state.importers.current()
     return visit.page(
@@ -352,7 +352,7 @@ async def request_import(visit: PageContext) -> Reply:
 
 
 async def show_importer(visit: PageContext) -> Reply:
-    """Page of an importer: its runs, and all that is known of its parts."""
+    """Importer page: its runs, and the state of its parts."""
     state = visit.state
     id_ = visit.request.parameter("importer")
     found = await get_importer_detail(state.database, state.importers, id_, visit.now)
@@ -379,7 +379,7 @@ async def show_importer(visit: PageContext) -> Reply:
 async def show_import_part(
     visit: PageContext, status: int = 200, problem: str | None = None
 ) -> Reply:
-    """Page of a part: its last reading, its problems, and what is held."""
+    """Page of a part: its last reading, its problems, and its held removals."""
     found = await _get_import_part(visit)
     return visit.page(
         "import-part.html",
@@ -396,7 +396,7 @@ async def show_import_part(
 
 
 async def remove_held_entities(visit: PageContext) -> Reply:
-    """Remove what is held, as it was shown."""
+    """Remove the held entities, if the part is unchanged since the page was shown."""
     found = await _get_import_part(visit)
     try:
         _check_seen_part(visit, found)
@@ -409,7 +409,7 @@ async def remove_held_entities(visit: PageContext) -> Reply:
 
 
 async def keep_held_entities(visit: PageContext) -> Reply:
-    """Keep what is held."""
+    """Keep the held entities, if the part is unchanged since the page was shown."""
     found = await _get_import_part(visit)
     try:
         _check_seen_part(visit, found)
@@ -421,7 +421,7 @@ async def keep_held_entities(visit: PageContext) -> Reply:
 
 
 async def _find_refused_events(visit: PageContext, id_: str) -> RefusedEvents | None:
-    """Events of the last day that were not signed with the importer's secret; None without any."""
+    """Events of the last day not signed with the importer's secret; None if there are none."""
     path, since = _EVENTS.format(formats.quote_segment(id_)), visit.now - DAY
     rows, more = await page_audit(
         visit.state.database, action=REFUSED, object=path, since=since, limit=_SHOWN
@@ -452,7 +452,7 @@ async def _get_import_part(visit: PageContext) -> ImportPartRecord:
 def _link_problems(
     found: Sequence[tuple[ImportPartRecord, ReadingProblem]],
 ) -> list[tuple[ReadingProblem, str | None]]:
-    """Problems of parts, each with the address of its file's page."""
+    """Problems of parts, each with a link to its file."""
     return [(problem, make_file_page_url(part.importer, problem)) for part, problem in found]
 
 

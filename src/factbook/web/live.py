@@ -1,10 +1,10 @@
-"""Live pages: a stream that tells a page to look again.
+"""Live pages: a stream that makes a page reload its content.
 
 A topic is a word such as `sources`, or one with an id: `source/github`, `entity/component:a/b`.
-While somebody listens, each server process looks for changes once for all pages: in the feed of
-events, and in runs, which the feed does not report until they end. It wakes the pages whose topics
+While there are listeners, each server process looks for changes once for all pages: in the event
+feed, and in runs, which the feed does not report until they end. It wakes the pages whose topics
 changed. An event says no more than "look again", so a stream reveals nothing that the person may
-not read. Whoever is signed out or loses a permission gets no more events.
+not read. The stream ends when the person signs out or loses a permission.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ from factbook.scheduling.runs import RunRecord
 from factbook.storage import Database
 from factbook.web.pages import PageContext, PageRoute
 
-# More than any page shows, and the longest of an entity.
+# Topics per page, and characters per topic; no page or entity exceeds them.
 _MOST_TOPICS: Final = 8
 _LONGEST: Final = 400
 
@@ -63,7 +63,7 @@ _WITH_ID: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def check_topics(named: Iterable[str]) -> frozenset[str]:
-    """The topics of a request; raises InputError for unknown ones and for too many."""
+    """Validate the topics of a request; raises InputError for unknown topics or too many."""
     found = frozenset(named)
     if not found or len(found) > _MOST_TOPICS:
         raise InputError(f"A page watches between 1 and {_MOST_TOPICS} topics.")
@@ -76,7 +76,7 @@ def check_topics(named: Iterable[str]) -> frozenset[str]:
 
 
 def list_topic_permissions(topics: Iterable[str]) -> tuple[str, ...]:
-    """The permissions that it takes to hear of all these topics."""
+    """The permissions needed to watch all these topics."""
     found: dict[str, None] = {}
     for topic in topics:
         word, slash, _ = topic.partition("/")
@@ -95,7 +95,7 @@ def name_entity_topic(ref: str) -> str:
 
 
 def list_mark_topics(mark: EventMark) -> Iterator[str]:
-    """The topics of a row of the feed, but for the entities in it."""
+    """The topics of a feed row, except its entities."""
     match mark.topic:
         case "source":
             yield from (SOURCES, f"source/{mark.about}")
@@ -112,25 +112,25 @@ def list_mark_topics(mark: EventMark) -> Iterator[str]:
 
 
 def list_run_topics(run: RunRecord) -> Iterator[str]:
-    """The topics of a run with other figures than before."""
+    """The topics of a run whose figures changed."""
     yield from (f"run/{run.id}", f"source/{run.source_id}")
 
 
 def list_import_topics(run: ImportRun) -> Iterator[str]:
-    """The topics of a run of an importer that went a step further."""
+    """The topics of an import run that made progress."""
     yield from ("importers", f"importer/{run.importer}")
 
 
-# Rows of the feed in one look; the rest is for the next one. The first look goes back by fewer, for
-# what changed while a page was on its way.
+# Feed rows per look; the next look reads the rest. The first look goes back by `_BACK` rows, for
+# changes made while a page was loading.
 _MOST_CHANGES: Final = 1_000
 _BACK: Final = 100
-# Runs beside those of all entities that are under way.
+# Latest runs to follow, besides all runs in progress that cover all entities.
 _RUNS: Final = 100
 
 
 class Look(NamedTuple):
-    """The last row of the feed that was seen, and every run as it was."""
+    """The position of the last feed row seen, and the state of every run at that time."""
 
     position: int
     runs: Mapping[int, RunRecord]
@@ -146,9 +146,9 @@ class TopicChanges:
         self._is_first = is_first
 
     def note(self, topics: Iterable[str], at: int | None) -> None:
-        """Note a change, at a time that counts in the first look alone.
+        """Note a change; its time `at` counts only in the first look.
 
-        Runs in progress have none: their state may have changed since the page was rendered.
+        Runs in progress have no time: they may have changed since the page was rendered.
         """
         time = at if self._is_first and at is not None else self._now
         for topic in topics:
@@ -158,7 +158,7 @@ class TopicChanges:
 async def look_for_changes(
     database: Database, before: Look | None, watched: Collection[str], now: int
 ) -> tuple[Look, dict[str, int]]:
-    """Look at what has changed, since the look before; of entities, at those that are `watched`."""
+    """Look for changes since the previous look; of entities, only those that are `watched`."""
     changes = TopicChanges(now, is_first=before is None)
     found = Look(
         await _read_feed_changes(database, before, watched, changes),
@@ -172,7 +172,7 @@ async def look_for_changes(
 async def _read_feed_changes(
     database: Database, before: Look | None, watched: Collection[str], changes: TopicChanges
 ) -> int:
-    """Note what the feed tells; returns the position of its last row."""
+    """Note the changes in the feed; returns the position of its last row."""
     if before is None:
         position = max(0, (await fetch_newest_event(database)).position - _BACK)
     else:
@@ -197,7 +197,7 @@ def _compare_runs(found: Look, before: Look, changes: TopicChanges) -> None:
         if known is None or run.finished_at != known.finished_at:
             changes.note([SOURCES], run.finished_at or run.started_at)
     for run in before.runs.values():
-        # One that was long under way, and is not among the last that were begun.
+        # A long run that has ended, and is not among the latest ones.
         if run.id not in found.runs and run.finished_at is None:
             changes.note((*list_run_topics(run), SOURCES), None)
     for import_run in found.imports.values():
@@ -207,18 +207,18 @@ def _compare_runs(found: Look, before: Look, changes: TopicChanges) -> None:
 
 # Seconds between two looks.
 _EVERY: Final = 0.5
-# Clocks of processes differ by a little.
+# Clocks of processes differ slightly.
 _SLACK: Final = SECOND
-# Changes that are remembered, for pages that were on their way meanwhile.
+# How long changes are remembered, for pages that were loading meanwhile.
 _KEPT: Final = 5 * MINUTE
-# Pages that one person and that all have open and in view.
+# Open and visible pages, per person and in total.
 _OF_ONE: Final = 12
 _OF_ALL: Final = 1_000
 _LATER_SECONDS: Final = 60
 
 
 class Listener:
-    """A page that listens: the topics that it watches, and since when it has not heard of them."""
+    """A page that listens: the topics that it watches, and the time of its current content."""
 
     def __init__(self, person: str, topics: frozenset[str], since: int) -> None:
         self.person = person
@@ -229,7 +229,7 @@ class Listener:
         self._woken = asyncio.Event()
 
     def hear(self, times: Mapping[str, int]) -> None:
-        """Be told when topics changed."""
+        """Wake up if a watched topic has changed."""
         if any(times.get(topic, 0) >= self._since for topic in self.topics):
             self._has_news = True
             self.wake()
@@ -239,12 +239,12 @@ class Listener:
         self._woken.set()
 
     def end(self) -> None:
-        """End the wait and all others: nobody looks any more."""
+        """End this wait and all later ones, because the process no longer looks for changes."""
         self.is_over = True
         self.wake()
 
     async def wait(self, seconds: float) -> bool:
-        """Wait until woken, for so long at most; returns true if there is news since the last."""
+        """Wait until woken or timed out; returns true if there is news since the last wait."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._woken.wait()
@@ -254,7 +254,7 @@ class Listener:
 
 
 class ChangeTail:
-    """The listeners of a process, and the task that looks for them."""
+    """The listeners of a process, and the task that looks for changes."""
 
     def __init__(
         self,
@@ -272,7 +272,7 @@ class ChangeTail:
         self._times: dict[str, int] = {}
 
     def check_room(self, person: str) -> None:
-        """Raise TooManyRequestsError if the person, or everybody, has too many pages open."""
+        """Raise TooManyRequestsError if the person or all people have too many open pages."""
         theirs = sum(each.person == person for each in self._listeners)
         if theirs >= _OF_ONE or len(self._listeners) >= _OF_ALL:
             message = "Too many pages listen to changes at once."
@@ -280,7 +280,7 @@ class ChangeTail:
 
     @contextmanager
     def listening(self, listener: Listener) -> Iterator[None]:
-        """Look for it until the end of the block; raises as `check_room` does."""
+        """Look for changes until the end of the block; raises like `check_room`."""
         self.check_room(listener.person)
         self._listeners.add(listener)
         listener.hear(self._times)
@@ -293,12 +293,12 @@ class ChangeTail:
             self._listeners.discard(listener)
 
     async def _follow(self) -> None:
-        """Look again and again while somebody listens and the server is not stopping."""
+        """Look for changes while there are listeners and the server is not stopping."""
         stopping = asyncio.ensure_future(self._stopping.wait())
         try:
             seen: Look | None = None
             while self._listeners and not stopping.done():
-                # A database that is away changes nothing.
+                # Try again later if the database is unavailable.
                 with suppress(UnavailableError):
                     seen = await self._look(seen)
                 await asyncio.wait([stopping], timeout=_EVERY)
@@ -321,21 +321,21 @@ class ChangeTail:
 
 
 LIVE_PATH: Final = "/live"
-# Proxies end connections on which nothing came for a minute.
+# Proxies close connections that are idle for a minute.
 _BEAT_SECONDS: Final = 20.0
-# Changes that come close together are told once.
+# Changes in quick succession are sent once.
 _PAUSE_SECONDS: Final = 1.0
 _OPENED: Final = b"event: opened\ndata:\n\n"
 _CHANGED: Final = b"event: changed\ndata:\n\n"
 _BEAT: Final = b":\n\n"
 _DIGITS: Final = 15
 
-# Proxies neither wait for more of it nor change it.
+# Keeps proxies from buffering or transforming the stream.
 _HEADERS: Final = {"cache-control": "no-store, no-transform", "x-accel-buffering": "no"}
 
 
 async def stream_changes(visit: PageContext) -> Reply:
-    """Stream of changes of the topics in the query, from the time on at which a page was made."""
+    """Stream changes of the topics in the query since the page was rendered."""
     watched = check_topics(visit.request.all("topic"))
     visit.require(*list_topic_permissions(watched))
     since = visit.query("since", str(visit.now))
@@ -366,7 +366,7 @@ async def _stream_events(visit: PageContext, listener: Listener) -> AsyncIterato
 
 
 async def _may_still_listen(visit: PageContext, listener: Listener) -> bool:
-    """Look whether the session is as good as when the stream began."""
+    """True if the session is still valid and may read the topics."""
     database = visit.state.database
     database.refresh()
     found = await sessions.find_session(database, visit.person.hash)

@@ -41,23 +41,23 @@ from factbook.web.pages import PageContext, PageRoute
 from factbook.web.shares import ResultFigures, Share, describe_populations, make_trend_points
 
 _DAYS: Final = 30
-_DAYS_OF_CHANGE: Final = 7  # days
+_DAYS_OF_CHANGE: Final = 7
 _TEAMS: Final = 8
 
 
 class OwnedLevels(NamedTuple):
-    """A scorecard in effect, with the sums of each owner."""
+    """A scorecard in effect, with the level tally of each owner."""
 
     given: ScorecardInEffect
     own: Mapping[str, LevelTally]
 
     def of_group(self, tree: GroupHierarchy, group: str) -> LevelTally:
-        """The sum of a group with all below it."""
+        """The tally of a group including all groups below it."""
         return grader.roll_up_group(self.own, tree, group)
 
 
 class LevelShift(NamedTuple):
-    """Entities at a level a week ago and now; `path` leads to those of now."""
+    """Entities at a level a week ago and now; `path` leads to the current ones."""
 
     title: str
     before: int
@@ -66,7 +66,7 @@ class LevelShift(NamedTuple):
 
 
 class ScorecardStanding(NamedTuple):
-    """A scorecard over everything; `moves` are of levels in a week."""
+    """A scorecard over the whole catalog; `moves` are the level changes in a week."""
 
     title: str
     path: str
@@ -80,7 +80,7 @@ class ScorecardStanding(NamedTuple):
 
 
 class TeamScores(NamedTuple):
-    """A team with its mean score in each scorecard, as a bar of 100; None where it has none."""
+    """A team with its mean score in each scorecard, as a bar of 100; None without a score."""
 
     title: str
     path: str | None
@@ -90,7 +90,7 @@ class TeamScores(NamedTuple):
 async def count_owned_levels(
     database: Database, given: Iterable[ScorecardInEffect]
 ) -> list[OwnedLevels]:
-    """The sums of some scorecards."""
+    """Tally the levels of these scorecards by owner."""
     return [
         OwnedLevels(one, await level_store.count_levels_by_owner(database, one.slot))
         for one in given
@@ -100,7 +100,7 @@ async def count_owned_levels(
 async def make_scorecard_standing(
     database: Database, levels: OwnedLevels, counts: Mapping[str, StateCounts], now: int
 ) -> ScorecardStanding:
-    """The standing of a scorecard over everybody's entities."""
+    """The standing of a scorecard over the whole catalog."""
     card, tally = levels.given.card, grader.add_tallies(levels.own.values())
     first = now // DAY - _DAYS
     points = await scorecard_figures.read_trend(
@@ -131,9 +131,9 @@ async def make_scorecard_standing(
 
 
 def rank_teams(levels: Sequence[OwnedLevels], tree: GroupHierarchy) -> tuple[list[TeamScores], int]:
-    """The teams at the top with all below them, the lowest score first, and how many are left.
+    """The top teams including subteams, lowest score first, and the number of teams left out.
 
-    Where one team is above all others, they are those right below it.
+    If a single team is above all others, the teams directly below it.
     """
     sums = [grader.roll_up_groups(one.own, tree) for one in levels]
     named = set[str]().union(*sums)
@@ -157,7 +157,7 @@ def rank_teams(levels: Sequence[OwnedLevels], tree: GroupHierarchy) -> tuple[lis
 
 
 def make_team_score(given: ScorecardInEffect, tally: LevelTally, owner: str) -> Share | None:
-    """The mean score of an owner, which leads to what it is the mean of; None without one."""
+    """The mean score of an owner, linked to the entities behind it; None without a score."""
     if tally.mean is None:
         return None
     card, mean = given.card, round(tally.mean)
@@ -170,14 +170,14 @@ def make_team_score(given: ScorecardInEffect, tally: LevelTally, owner: str) -> 
 
 
 def _order_by_mean(tally: LevelTally) -> float:
-    """The mean score to sort by; what has none is last."""
+    """Sort key by mean score; owners without a score come last."""
     return 101 if tally.mean is None else tally.mean
 
 
 def _list_level_shifts(
     ids: Sequence[str], bars: Sequence[Share], points: Sequence[TrendPoint]
 ) -> list[LevelShift]:
-    """Differences from a week ago; none without levels, or without figures of then."""
+    """Differences from a week ago; none without levels or earlier figures."""
     if not bars or len(points) <= _DAYS_OF_CHANGE:
         return []
     before: scorecard_figures.TrendFigures = points[-1 - _DAYS_OF_CHANGE].figures
@@ -193,9 +193,9 @@ _CHECKS_SHOWN: Final = 5
 
 
 class ChecksInTrouble(NamedTuple):
-    """Checks with the numbers of entities, the most first; `pass_again` counts all of a week.
+    """Checks by number of entities, highest first; `pass_again` counts recoveries in a week.
 
-    `is_cut`: of the changes of the week, only the last `most` were looked at.
+    `is_cut`: only the last `most` changes of the week were counted.
     """
 
     worst: list[Share]
@@ -228,7 +228,7 @@ def _make_trouble_bars(
     counts: Mapping[str, StateCounts],
     titles: Mapping[str, str],
 ) -> list[Share]:
-    """The checks with the highest numbers, which lead to the entities of a state."""
+    """The checks with the highest numbers, linked to their entities in a state."""
     found = [(id_, number) for id_, number in numbers.items() if number and id_ in counts]
     found.sort(key=lambda one: (-one[1], one[0]))
     return [
@@ -252,7 +252,7 @@ _NONE: Final = FailingCounts(0, 0, 0)
 class OwnGroup(NamedTuple):
     """A group of the viewer: its mean scores, and the first of its entities.
 
-    `is_part`: there are more entities than were looked at to find the first ones.
+    `is_part`: the group has more entities than were examined to find the first ones.
     """
 
     ref: str
@@ -263,7 +263,7 @@ class OwnGroup(NamedTuple):
 
 
 class OwnGroups(NamedTuple):
-    """The groups of the viewer; of the `others` only the names are shown."""
+    """The groups of the viewer; for `others`, only names are shown."""
 
     shown: list[OwnGroup]
     others: list[str]
@@ -307,7 +307,7 @@ _TONES: Final = {"failed": "bad", "partial": "warn", "held": "warn"}
 
 
 class SourceTrouble(NamedTuple):
-    """A source in trouble: its type, its state in words with the kind of it, and the reason."""
+    """A source in trouble: its type, its state in words, the kind of state, and the reason."""
 
     title: str
     path: str
@@ -319,9 +319,9 @@ class SourceTrouble(NamedTuple):
 
 
 class SourceStandings(NamedTuple):
-    """The first sources in trouble, how many more there are, and how many bring facts.
+    """The first sources in trouble, the number of others, and how many sources supply facts.
 
-    `topics` are those whose changes may bring or end trouble that the person may see.
+    `topics` are the live topics that can change the trouble visible to the person.
     """
 
     troubled: list[SourceTrouble]
@@ -332,7 +332,7 @@ class SourceStandings(NamedTuple):
 
 
 async def list_source_standings(visit: PageContext) -> SourceStandings:
-    """The standing of all sources that the person may see."""
+    """The standing of all sources visible to the person."""
     rows = await data_sources.list_source_rows(visit) if visit.may(SOURCE_READ) else []
     found = [_describe_source(row, visit.now) for row in rows if row.doing.is_problem]
     importers: list[ImporterStatus] = []
@@ -359,7 +359,7 @@ async def list_source_standings(visit: PageContext) -> SourceStandings:
 
 
 def _supplies_facts(row: SourceRow) -> bool:
-    """Return true for a source that is collected by itself, or was pushed to."""
+    """Return true for a source that has a schedule or has received a push."""
     if row.way == "read" or row.source.draft:
         return False
     return row.pushed_at is not None if row.way == "pushed" else row.source.cadence is not None
@@ -371,7 +371,7 @@ def _describe_source(row: SourceRow, now: int) -> SourceTrouble:
         state, reason = freshness.source_condition(
             row.source, row.health, now, pushed_at=row.pushed_at
         )
-        # Since when it is down is shown beside.
+        # The page shows the start of the outage separately.
         reason = (state == "down" and row.last and row.last.error) or reason
     return SourceTrouble(
         row.source.title,
@@ -390,7 +390,7 @@ def _describe_unusable_importer(importer: str, problem: str) -> SourceTrouble:
 
 
 def _describe_importer_trouble(one: ImporterStatus, now: int) -> SourceTrouble | None:
-    """Trouble of an importer: that of its last run, also while the next one is under way."""
+    """Trouble of an importer's last run, even while the next run is in progress."""
     word = one._replace(under_way=None).state
     kind, reason = _TONES.get(word), one.last.error if one.last else ""
     if word == "held" and not reason:
@@ -410,7 +410,7 @@ _SCORECARDS: Final = 3
 
 
 async def show_overview(visit: PageContext) -> Reply:
-    """Page of the state of everything at a glance."""
+    """Page with the state of the catalog at a glance."""
     database = visit.state.database
     kinds = await count_kinds(database)
     total = sum(kinds.values())
@@ -454,7 +454,7 @@ _UNCHECKED: Final[Mapping[str, Any]] = {
 
 
 async def _make_check_panel(visit: PageContext) -> Mapping[str, Any]:
-    """Scorecards and checks for the page; `checks` is None where there are none."""
+    """Scorecards and checks for the page; `checks` is None if there are none."""
     database, now = visit.state.database, visit.now
     given = await entity_checks.list_scorecards_in_effect(database)
     levels = await count_owned_levels(database, given[:_SCORECARDS])

@@ -1,8 +1,8 @@
 """Requests for pages: cookies, static files, forms, navigation, context, and the pipeline.
 
-Pages are compressed, and show parts of their address: from the lengths of many answers an attacker
-on the network could guess a secret that they all contain (BREACH). So the CSRF token of forms is
-masked differently on each page and does not repeat.
+Pages are compressed and show parts of their address, so an attacker on the network could guess a
+secret in all of them from the lengths of many responses (BREACH). That's why each page masks the
+CSRF token of its forms differently.
 """
 
 import asyncio
@@ -76,14 +76,14 @@ if TYPE_CHECKING:
     from factbook.web.live import ChangeTail
 
 
-# With the prefix browsers refuse one that was set without TLS or for other hosts too (RFC 6265bis).
+# Browsers reject cookies with this prefix if set without TLS or for other hosts (RFC 6265bis).
 _HOST_PREFIX: Final = "__Host-"
 
 SESSION_COOKIE: Final = "factbook"
 VISITOR_COOKIE: Final = "factbook-visitor"  # before there is a session
 NOTICE_COOKIE: Final = "factbook-notice"
-KNOWN_BROWSER_COOKIE: Final = "factbook-known"  # with a name of each person who has signed in
-ATTEMPT_COOKIE: Final = "factbook-attempt"  # at signing in elsewhere
+KNOWN_BROWSER_COOKIE: Final = "factbook-known"  # with a suffix for each person who has signed in
+ATTEMPT_COOKIE: Final = "factbook-attempt"  # to sign in through a provider
 THEME_COOKIE: Final = "factbook-theme"
 
 _MASKED = re.compile("[0-9a-f]{128}", re.ASCII)
@@ -91,11 +91,11 @@ _LENGTH = 64
 
 
 def read_cookie(request: Request, name: str, *, secure: bool) -> str | None:
-    """Value of a cookie; None when it was not sent.
+    """Value of a cookie; None if it was not sent.
 
-    Other programs on the same host may have set cookies of any form, so that no parser is used that
-    rejects all of them for a malformed one. Of several with one name the first counts, which
-    browsers send for the narrowest path (RFC 6265, section 5.4).
+    Other programs on the same host may set malformed cookies, so this avoids parsers that reject
+    the whole header for one of them. Of several cookies with one name the first counts, which is
+    the one for the narrowest path (RFC 6265, section 5.4).
     """
     wanted = _name_cookie(name, secure=secure)
     for pair in (request.header(b"cookie") or "").split(";"):
@@ -108,7 +108,7 @@ def read_cookie(request: Request, name: str, *, secure: bool) -> str | None:
 def make_cookie(name: str, value: str, *, secure: bool, seconds: int | None = None) -> str:
     """Header that sets a cookie, for this many seconds or for the browser session.
 
-    `value` has to consist of letters, digits and `-_.=`.
+    `value` may contain only letters, digits and `-_.=`.
     """
     lasting = "" if seconds is None else f"; Max-Age={seconds}"
     safe = "; Secure" if secure else ""
@@ -127,7 +127,7 @@ def pack_cookie_text(text: str) -> str:
 
 
 def unpack_cookie_text(value: str) -> str:
-    """Decode the text of such a value; empty for an invalid one."""
+    """Decode a packed cookie value; empty if invalid."""
     try:
         return base64.urlsafe_b64decode(value.encode("ascii", "replace")).decode()
     except (binascii.Error, ValueError):
@@ -169,7 +169,7 @@ class Asset(NamedTuple):
 
 @cache
 def collect_assets() -> dict[str, Asset]:
-    """Every asset by the path in the pages."""
+    """All assets by path."""
     sheets = sorted(
         (one for one in (_FOLDER / "css").iterdir() if one.name.endswith(".css")),
         key=lambda one: one.name,
@@ -239,7 +239,7 @@ _MAIN = (
     ("Data sources", "/data-sources", "sources"),
     ("Connect an agent", "/connect", "connect"),
 )
-# With the permission that each needs; none: whoever is signed in.
+# Each with the permissions it needs; none means that any signed-in person sees it.
 _ADMINISTRATION = (
     ("Account", "/administration/account", "account", ()),
     ("People", "/administration/people", "people", (TOKEN_MANAGE,)),
@@ -256,7 +256,7 @@ _ADMINISTRATION = (
 )
 
 
-# Which part of the documentation is about the pages below a path; the first that fits counts.
+# Documentation by path prefix; the first match counts.
 _HELP = (
     ("/catalog/", "/help/pages#an-entity"),
     ("/catalog", "/help/pages#catalog"),
@@ -286,7 +286,7 @@ _HELP = (
 
 
 def find_help(path: str) -> str:
-    """Address of the documentation of the page at `path`."""
+    """Address of the documentation for the page at `path`."""
     return next(address for below, address in _HELP if path.startswith(below))
 
 
@@ -323,7 +323,7 @@ class Form:
         return self.raw(name, default).strip()
 
     def raw(self, name: str, default: str = "") -> str:
-        """Last value of a field as typed: blanks of a password count."""
+        """Last value of a field as typed, because blanks in a password count."""
         return dict(self._fields).get(name, default)
 
     def all(self, name: str) -> list[str]:
@@ -348,15 +348,15 @@ async def read_sent_form(request: Request) -> Form:
         )
     except (UnicodeDecodeError, ValueError):
         raise InputError("The form cannot be read.") from None
-    # Browsers end the lines of a text with two characters, whatever the system.
+    # Browsers end lines with CRLF on every system.
     return Form([(name, value.replace("\r\n", "\n")) for name, value in fields])
 
 
 T = TypeVar("T")
 
 _NOTICE_SECONDS = 60
-# Wrong passwords a minute for one name, from browsers that are not known to it, and from each that
-# is; what one address may try is a setting.
+# Wrong passwords per minute for one name: from all unknown browsers together, and from each known
+# browser. The limit per address is a setting.
 _WRONG_PASSWORDS = 10
 _AT_ONCE = 4
 
@@ -395,7 +395,7 @@ class Site:
 
     @property
     def is_secure(self) -> bool:
-        """True if people reach the service over TLS, as far as the settings say."""
+        """True if the settings have a public URL with TLS."""
         return (self.state.settings.public_url or "").startswith("https://")
 
 
@@ -410,12 +410,12 @@ class PageContext:
     form_key: str = ""
     form: Form | None = None
     set_cookies: list[str] = field(default_factory=list)
-    recorded: bool = False  # that it was refused, in the audit
-    own_only: bool = False  # let in to write what the person's groups own, and nothing else
+    recorded: bool = False  # the audit has the refusal
+    own_only: bool = False  # may write only what the person's groups own
 
     @property
     def state(self) -> State:
-        """The open parts of the service."""
+        """The shared state of the service."""
         return self.site.state
 
     @property
@@ -445,7 +445,7 @@ class PageContext:
         return self.session is not None and self.session.permissions.issuperset(permissions)
 
     def may_own(self, *permissions: str) -> bool:
-        """True if the person lacks some of these, and may do it with what the own groups own."""
+        """True if the person lacks some of these, but has them for what their groups own."""
         return not self.may(*permissions) and (
             self.session is not None and suffices_when_owned(self.session.permissions, permissions)
         )
@@ -530,7 +530,7 @@ class PageContext:
 
 
 def _show_invisible(value: Any) -> Any:
-    """Text with invisible characters made visible; markup was checked before."""
+    """Make invisible characters in text visible; markup was checked before."""
     return invisible.marked(value) if type(value) is str else value
 
 
@@ -574,10 +574,10 @@ _HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
 }
-# What a person may see is kept nowhere.
+# Keep personal content out of caches.
 _PRIVATE = {"cache-control": "no-store"}
 _PLAIN_TEXT = b"text/plain; charset=utf-8"
-# Forms that were not done, by the status that says why.
+# Names of the errors that refuse a form, by status.
 _REFUSED: Final[Mapping[int, str]] = {
     error.status: error.name
     for error in (
@@ -590,22 +590,22 @@ _REFUSED: Final[Mapping[int, str]] = {
         TooManyRequestsError,
     )
 }
-# Bytes of replies that are compressed: smaller ones fit into one packet, larger ones are compressed
-# on a thread, as others would wait for it.
+# Bytes of replies: smaller ones fit into one packet uncompressed, larger ones are compressed on a
+# thread, to keep the event loop free.
 _SMALLEST, _LARGE = 1_400, 256 * 1024
 _QUICK, _SMALL = 4, 9
 _TLS_ONLY = {"strict-transport-security": "max-age=31536000"}
 
 
-# A window that a client opened for somebody to sign in has to find back to the one that opened it.
+# A sign-in window opened by a client needs access to the window that opened it.
 _OF_OTHERS = {"cross-origin-opener-policy": "unsafe-none"}
 
 
 class PageRoute(NamedTuple):
-    """A method of a path; `needs` are permissions, none for everybody who is signed in.
+    """A method of a path; `needs`: permissions, () for anyone signed in, None for all.
 
-    Clients of OAuth open those of `for_clients` in a window of theirs. One that is `owned` lets in
-    who may write what their own groups own: its handler looks at `own_only`, as those of routes do.
+    OAuth clients open `for_clients` pages in a window of their own. `owned` pages also admit people
+    who may write only what their groups own; the handler checks `own_only`.
     """
 
     method: str
@@ -621,7 +621,7 @@ class PageEndpoint(Pipeline[PageRoute, PageContext]):
 
     def __init__(self, pages: Mapping[str, PageRoute], site: Site) -> None:
         path = next(iter(pages.values())).path
-        # Of some pages the path is a secret: the link of an invitation.
+        # Log the pattern: some paths are secret, such as an invitation link.
         super().__init__(path, pages, site.state, writing=pages.keys() - {"GET"}, log_path=path)
         self._site = site
         opened = any(page.for_clients for page in pages.values())
@@ -651,7 +651,7 @@ class PageEndpoint(Pipeline[PageRoute, PageContext]):
 
     async def refused(self, visit: PageContext, error: FactbookError) -> Reply:
         if isinstance(error, OverloadedError):
-            # A page would cost as much as what is refused.
+            # A page would cost as much as the refused request.
             reply = Reply(error.message.encode(), error.status, error.headers(), _PLAIN_TEXT)
         else:
             reply = _make_refusal_page(visit, self.path, error)
@@ -666,7 +666,7 @@ class PageEndpoint(Pipeline[PageRoute, PageContext]):
 
 
 async def _identify_person(visit: PageContext) -> None:
-    """Find the session, and give the request the token that its forms carry."""
+    """Find the session, and derive the token for the forms of the page."""
     state = visit.state
     value = visit.cookie(SESSION_COOKIE)
     if value:
@@ -707,7 +707,7 @@ def _make_refusal_page(visit: PageContext, path: str, error: FactbookError) -> R
     """Error page, or a redirect to sign in for a person who is not signed in."""
     request = visit.request
     if request.headers.get(b"accept") == b"text/event-stream":
-        # A redirect would be followed again and again.
+        # An event source would follow a redirect again and again.
         return Reply(error.message.encode(), error.status, error.headers(), _PLAIN_TEXT)
     if isinstance(error, AuthenticationError) and visit.session is None:
         back = "/" if _sends_form(request) else request.url
@@ -721,7 +721,7 @@ def _make_refusal_page(visit: PageContext, path: str, error: FactbookError) -> R
 
 
 def _note_refused_form(visit: PageContext, path: str, status: int) -> None:
-    """Record the refusal of a form, unless that is done already."""
+    """Record the refusal of a form, unless already recorded."""
     if status in _REFUSED and _sends_form(visit.request) and not visit.recorded:
         _record_refused_page(visit, path, status)
 
@@ -754,7 +754,7 @@ async def compress_reply(reply: Reply, request: Request) -> Reply:
     headers = {**reply.headers, "vary": "accept-encoding"}
     if b"gzip" not in request.headers.get(b"accept-encoding", b""):
         return reply._replace(headers=headers)
-    # An asset that is kept for ever is the same for everybody.
+    # Immutable assets are the same for everyone, so they are compressed once.
     is_kept = "immutable" in reply.headers.get("cache-control", "")
     if is_kept:
         smaller = _compress_once(body)

@@ -97,7 +97,7 @@ def make_page_router(
     whole: ASGIApp,
     unknown: ASGIApp,
 ) -> ASGIApp:
-    """Router over all pages of a `whole` application; `unknown` answers machines elsewhere."""
+    """Router over all pages of the `whole` application; `unknown` answers API clients elsewhere."""
     tail = ChangeTail(state.database, state.clock, state.stopping, state.spawn)
     site = Site(state, whole, tail, openid, fetch_document)
     paths: dict[str, dict[str, PageRoute]] = {}

@@ -1,4 +1,4 @@
-"""Search from anywhere: exact names first, then those that begin with the text, then words."""
+"""Search from any page: exact names first, then names that begin with the text, then words."""
 
 import asyncio
 import re
@@ -27,7 +27,7 @@ _BOUNDS = re.compile(r"[\W_]+|(?<=[a-z0-9])(?=[A-Z])")
 
 
 def rank_names(text: str, names: Iterable[str]) -> int | None:
-    """Rank of the name that fits a text in lower case best, 0 first; None if none has it."""
+    """Rank of the name that best matches a lowercase text, 0 first; None without a match."""
     found = [one for name in names if (one := _rank_name(text, name)) is not None]
     return min(found, default=None)
 
@@ -44,14 +44,14 @@ def _rank_name(text: str, name: str) -> int | None:
 
 
 def _list_word_ends(name: str) -> list[str]:
-    """Ends of a name that begin with a word of it, as `branch protection` and `protection`."""
+    """Suffixes of a name that begin at a word, such as `branch protection` and `protection`."""
     return [name[bound.end() :] for bound in _BOUNDS.finditer(name)]
 
 
 def pick_best(
     text: str, items: Iterable[T], names: Callable[[T], Sequence[str]], most: int
 ) -> tuple[list[T], int]:
-    """Up to `most` of the items with the text in a name, most relevant first, and their number."""
+    """Up to `most` items with the text in a name, most relevant first, and the total."""
     found = [
         (fit, len(known[0]), known[0], item)
         for item in items
@@ -69,7 +69,7 @@ class DefinitionTitle(NamedTuple):
 
 
 class Definitions(NamedTuple):
-    """All of them, at a revision."""
+    """All scorecard and check titles, at a revision."""
 
     revision: int
     scorecards: Sequence[DefinitionTitle]
@@ -89,7 +89,7 @@ class _RememberedTitles:
 
 
 async def list_definition_titles(database: Database) -> Definitions:
-    """The titles as they are now."""
+    """The current titles of scorecards and checks."""
     remembered = database.remembered.of(_RememberedTitles)
     revision = await check_store.revision(database)
     known = remembered.definitions
@@ -111,7 +111,7 @@ _LONGEST: Final = 200
 _ENTITIES: Final = 12
 _PEOPLE: Final = 6
 _OTHERS: Final = 8
-# More names than are shown begin with a text; the most relevant of them are not the shortest only.
+# Names to rank: more than are shown, because the shortest aren't always the most relevant.
 _CANDIDATES: Final = 40
 _PERSONAL: Final = frozenset({"user", "group"})
 # People look for software first.
@@ -127,7 +127,7 @@ class Hit(NamedTuple):
 
 
 class HitGroup(NamedTuple):
-    """The most relevant results of a sort, and how many there are."""
+    """The most relevant results of one type, and the number of all."""
 
     title: str
     hits: Sequence[Hit]
@@ -143,7 +143,7 @@ class EntityHits(NamedTuple):
 
 
 async def show_search(visit: PageContext) -> Reply:
-    """Page of everything that a text leads to."""
+    """Search results page."""
     shown = visit.query("q").replace("\0", "")[:_LONGEST]
     text = unicodedata.normalize("NFC", " ".join(shown.lower().split()))
     entities, groups = EntityHits((), (), 0), list[HitGroup]()
@@ -166,7 +166,7 @@ async def show_search(visit: PageContext) -> Reply:
 
 
 async def _find_entity_hits(visit: PageContext, text: str) -> EntityHits:
-    """Entities whose names fit, and after them those with the text elsewhere."""
+    """Entities whose names match, then those with the text elsewhere."""
     if not visit.may(CATALOG_READ):
         return EntityHits((), (), 0)
     database = visit.state.database
@@ -194,7 +194,6 @@ def _make_row_order(text: str) -> Callable[[EntityListRow], tuple[int, int, int,
 
 
 async def _search_definitions(visit: PageContext, text: str) -> list[HitGroup]:
-    """Scorecards and checks."""
     if not visit.may(CHECK_READ):
         return []
     found = await list_definition_titles(visit.state.database)
@@ -212,7 +211,7 @@ def _make_definition_hit(path: str) -> Callable[[DefinitionTitle], Hit]:
 
 
 async def _search_sources(visit: PageContext, text: str) -> list[HitGroup]:
-    """Facts, and the sources that they are from."""
+    """Facts and their sources."""
     if not visit.may(SOURCE_READ):
         return []
     sources = (await visit.state.registry.current()).sources.values()
@@ -239,7 +238,7 @@ async def _search_sources(visit: PageContext, text: str) -> list[HitGroup]:
 
 
 def _search_pages(visit: PageContext, text: str) -> list[HitGroup]:
-    """Sections that the person sees, and what the documentation has headings about."""
+    """Sections that the person may see, and headings of the documentation."""
     sections = [
         Hit(section.title, section.path)
         for group in pages.list_sections(visit.request.path, visit.may)
@@ -265,7 +264,7 @@ def _make_hit_group(
     hit: Callable[[T], Hit],
     names: Callable[[T], Sequence[str]] | None = None,
 ) -> HitGroup:
-    """The most relevant of the items by their names, which are those of the hit unless given."""
+    """The most relevant items by `names`, which default to the names of the hit."""
     found, total = pick_best(
         text, items, names or (lambda item: (hit(item).title, hit(item).about)), _OTHERS
     )

@@ -23,13 +23,13 @@ from factbook.web.entity_view import EntityView
 from factbook.web.formats import make_commands, quote_segment, quote_shell_word
 from factbook.web.pages import PageContext, PageRoute
 
-# Lines of one document that are compared, and lines times edits.
+# Limits of a comparison: lines per document, and lines times edits.
 _COMPARED: Final = 2_000
 _WORK: Final = 200_000
-# Characters of a document that is laid out, and of a line that is shown.
+# Characters: the largest document to lay out, and the longest line to show.
 _LAID_OUT: Final = 1_000_000
 _LONGEST_LINE: Final = 1_000
-# Lines of one difference that are shown.
+# Lines shown per diff, and context lines around each change.
 _SHOWN_LINES: Final = 400
 _AROUND: Final = 2
 
@@ -51,7 +51,7 @@ class LineDiff(NamedTuple):
 
 
 def compare_documents(before: str | None, after: str | None) -> LineDiff:
-    """Diff of two documents in JSON; None is an absent one."""
+    """Diff two JSON documents; None means absent."""
     found = _list_hunks(_lay_out(before), _lay_out(after))
     lines = list(islice(found, _SHOWN_LINES + 1))
     is_cut = len(lines) > _SHOWN_LINES or any(len(line.text) > _LONGEST_LINE for line in lines)
@@ -66,7 +66,7 @@ def _list_hunks(before: list[str], after: list[str]) -> Iterator[DiffLine]:
     ]
     for place, (is_same, lines) in enumerate(stretches):
         if not is_same:
-            # Of what was replaced by what, the old stands before the new.
+            # Removed lines come before added ones.
             yield from _mark_lines(sorted(lines, key=lambda line: line.kind == "added"))
             continue
         is_first, is_last = place == 0, place == len(stretches) - 1
@@ -84,7 +84,7 @@ def _mark_lines(lines: Sequence[DiffLine]) -> Iterator[DiffLine]:
 
 
 def _list_edits(before: list[str], after: list[str]) -> Iterator[DiffLine]:
-    """Every line of both, in order: the edits from the one to the other."""
+    """Every line of both documents in order, as edits from `before` to `after`."""
     head = _count_common(before, after)
     tail = _count_common(before[: head - 1 - len(before) : -1], after[: head - 1 - len(after) : -1])
     old, new = before[head : len(before) - tail], after[head : len(after) - tail]
@@ -105,8 +105,8 @@ def _count_common(one: Sequence[str], other: Sequence[str]) -> int:
 def _find_shortest_script(old: list[str], new: list[str]) -> list[DiffLine] | None:
     """Shortest edit script; None when it is too long.
 
-    `reached` is for each diagonal (lines of the old less lines of the new) the largest number of
-    lines of the old consumed after this many edits; `trail` is its value before each edit.
+    `reached` has, for each diagonal (old lines minus new lines), the most old lines consumed after
+    this many edits; `trail` has its value before each edit.
     """
     reached, trail = {1: 0}, list[dict[int, int]]()
     for edits in range(min(len(old) + len(new), _WORK // (len(old) + len(new) + 1)) + 1):
@@ -129,7 +129,7 @@ def _adds_line(reached: dict[int, int], diagonal: int, edits: int) -> bool:
 
 
 def _step_diagonal(reached: dict[int, int], diagonal: int, edits: int) -> int:
-    """Lines of the old that are consumed after that edit."""
+    """The old lines consumed after that edit."""
     if _adds_line(reached, diagonal, edits):
         return reached[diagonal + 1]
     return reached[diagonal - 1] + 1
@@ -176,7 +176,7 @@ _LONGEST_NUMBER = 9
 
 
 async def show_sets(visit: PageContext) -> Reply:
-    """Page of every set, and emptied ones that can be restored."""
+    """Page of all sets, including emptied ones that can be restored."""
     found = await stored_sets.list_sets(visit.state.database)
     emptied = await stored_sets.list_emptied_sets(visit.state.database, _EMPTIED)
     actors_of = [each.updated_by for each in found] + [each.updated_by for each in emptied]
@@ -230,7 +230,7 @@ async def show_set_revisions(visit: PageContext) -> Reply:
 async def show_set_revision(
     visit: PageContext, status: int = 200, problem: str | None = None
 ) -> Reply:
-    """Page with the difference of one revision."""
+    """Page with the diff of one revision."""
     found, number = await _get_set(visit), _get_revision_number(visit)
     wanted, after = _get_change_filter(visit), visit.query("after")
     page = await set_history.page_changes(
@@ -274,7 +274,7 @@ async def restore_shown_revision(visit: PageContext) -> Reply:
             found.id,
             number,
             Actor(visit.person.ref, visit.now),
-            # What was pushed since the page was shown is not undone unseen.
+            # Refuse to undo a push made since the page was shown.
             Guards(if_match=f'"{seen}"', take=takes, owned=owned),
             state.rules,
             kept=state.settings.revisions_kept,
@@ -347,7 +347,6 @@ def _make_set_path(name: str) -> str:
 
 
 def _make_set_commands(visit: PageContext, name: str) -> dict[str, str]:
-    """Commands that push a set, by program."""
     server, word = visit.server, visit.state.settings.push_word
     option = "" if word == "factbook" else f" --push-word {word}"
     shown = quote_shell_word(name)
@@ -375,13 +374,13 @@ SETS: Sequence[PageRoute] = (
 
 
 _ON_PAGE: Final = 20
-_FIELDS: Final = 8  # that are named
+_FIELDS: Final = 8  # named per revision
 _DEPTH: Final = 3
 _LONGEST: Final = 200_000  # characters of a document that is compared field by field
 
 
 class ShownRevision(NamedTuple):
-    """A change of an entity: `kind` is added, updated or removed; `more` fields are not named."""
+    """A change of an entity: `kind` is added, updated or removed; `more` counts unnamed fields."""
 
     revision: EntityRevision
     kind: str
@@ -393,7 +392,7 @@ class ShownRevision(NamedTuple):
 async def list_changes_of_entity(
     database: Database, found: EntityView, most: int
 ) -> list[ShownRevision]:
-    """The last changes of an entity; none of one outside any set."""
+    """The last changes of an entity; none for entities outside any set."""
     if found.shown.set is None:
         return []
     rows = await stored_entities.list_entity_revisions(database, found.shown.set, found.ref, most)
@@ -402,7 +401,7 @@ async def list_changes_of_entity(
 
 
 async def show_entity_history(visit: PageContext, found: EntityView) -> Reply:
-    """Page of the history of an entity, with the difference that each revision made."""
+    """Page of an entity's history, with the diff of each revision."""
     rows = await list_changes_of_entity(visit.state.database, found, _ON_PAGE + 1)
     shown = rows[:_ON_PAGE]
     differences: list[LineDiff] = await run_offloaded(_compare_revisions, shown)
@@ -416,7 +415,7 @@ async def show_entity_history(visit: PageContext, found: EntityView) -> Reply:
 
 
 def list_changed_fields(before: Any, after: Any) -> Iterator[str]:
-    """The dotted paths of what differs between two documents, as far down as it tells more."""
+    """The dotted paths that differ between two documents, down to a fixed depth."""
     return _list_changed_paths(before, after, "", _DEPTH)
 
 
