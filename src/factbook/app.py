@@ -50,12 +50,12 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("factbook")
 
-# A thread that works on a push lets requests in after this long.
+# How long a thread that handles a push may run before requests get a turn.
 _SWITCH_SECONDS = 0.0005
 
 
 class Application(Backend):
-    """The ASGI application and the resources that it holds open while it runs."""
+    """The ASGI application and the resources it keeps open while running."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class Application(Backend):
             connect=connect,
             tracing=tracing,
         )
-        # Called when the server that this runs in has nothing more to serve.
+        # Called when the surrounding server has nothing left to serve.
         self.stopping: Callable[[], object] = lambda: None
         self._openid = openid
         self._fetch_document = fetch_document
@@ -97,13 +97,13 @@ class Application(Backend):
         self._resources = AsyncExitStack()
 
     async def open(self) -> State:
-        """Open all resources, which the lifespan does too unless it is done; for one server."""
+        """Open all resources, once; without this call, the ASGI lifespan opens them at startup."""
         if self._open is None:
             self._open = await self._resources.enter_async_context(self.running())
         return self._open
 
     async def close(self) -> None:
-        """Close them, which the lifespan does too at its end."""
+        """Close all resources; the ASGI lifespan also does this at shutdown."""
         await self._resources.aclose()
 
     @asynccontextmanager
@@ -144,7 +144,7 @@ class Application(Backend):
                 self._tasks.spawn(self.worker(state.database, state.registry, "server").run())
                 self._tasks.spawn(self._metrics.load.watch())
                 process.settle_memory()
-                # Connections find it there: they are the server's, and know no application.
+                # Connections belong to the server and can't reach the application: they look here.
                 scope.get("state", {}).update(incomplete=state.incomplete, stopping=state.stopping)
                 await send({"type": "lifespan.startup.complete"})
                 log.info("service.started", database=state.database.dialect)
@@ -168,13 +168,13 @@ class Application(Backend):
             rules=PushRules.of(settings),
             calls=RateLimit(settings.token_rate, settings.token_burst, clock),
             failures=RateLimit(settings.failed_logins / 60, settings.failed_logins, clock),
-            # Of an address: 10 at once, then 20 an hour. In the audit: 100, then 60 an hour.
+            # Per address: a burst of 10, then 20 an hour. In the audit: 100, then 60 an hour.
             registrations=RateLimit(20 / 3600, 10, clock),
             registration_records=RateLimit(1 / 60, 100, clock),
             hosts=Hosts(settings),
             proxies=Proxies(settings),
             metrics=metrics,
-            # Two of the largest bodies at once.
+            # Room for two of the largest bodies at once.
             admission=Admission(settings.max_requests, 2 * settings.max_body_bytes, metrics),
             incomplete=IncompleteAnswers(metrics),
             refusals=Refusals(database, clock, metrics, self._tasks.spawn),
@@ -193,26 +193,25 @@ class Application(Backend):
         )
 
     def _company_tokens(self) -> "CompanyTokens | None":
-        """Check of tokens of the company's own authorization server; None without one."""
+        """Verifier for tokens of the company's authorization server; None without such a server."""
         if self._company is not None or not self._oauth.enabled or not self._oauth.issuer:
             return self._company
-        # Heavy to import, and few configure one.
+        # Slow to import, and rarely configured.
         from factbook.auth.oauth.company_tokens import connect_company_tokens  # noqa: PLC0415
 
         return connect_company_tokens(self.settings, self._oauth, self._clock)
 
     def _provider(self) -> "OpenID | None":
-        """OpenID Connect client for sign-in; None unless a provider is configured."""
         if self._openid is not None or not self.settings.openid:
             return self._openid
-        # Heavy to import, and few configure a provider.
+        # Slow to import, and rarely configured.
         from factbook.auth.oidc.client import connect_openid  # noqa: PLC0415
 
         return connect_openid(self.settings, self._clock)
 
 
 async def _log_lost_rights(state: State) -> None:
-    """Log each person who lacks rights of groups, as no trusted set states the memberships."""
+    """Log each person who lacks group rights because no trusted set lists the memberships."""
     domain = state.settings.annotation_domain
     is_decided = state.settings.people_sets is not None
     tell = log.info if is_decided else log.warning
@@ -232,11 +231,11 @@ def _routed(
     fetch_document: "FetchDocument | None",
     tracing: Tracing,
 ) -> ASGIApp:
-    """Router over all endpoints: the interfaces and the pages."""
+    """Build the router over all endpoints: the APIs and the pages."""
     unknown = tracing.nowhere(routes.build_fallback(state))
 
     def made() -> ASGIApp:
-        # To import them takes as long as all that machines ask for.
+        # Importing the pages takes as long as importing everything that machine clients need.
         from factbook.web import routes as web  # noqa: PLC0415
 
         return web.make_page_router(state, openid, fetch_document, tracing, application, unknown)
@@ -257,7 +256,7 @@ def create() -> Application:
 
 
 def made(settings: Settings) -> Application:
-    """The application of a server process."""
+    """Build the application of a server process from given settings."""
     sys.setswitchinterval(_SWITCH_SECONDS)
     application = Application.traced(settings)
     application.stopping = shutdown.exit_within

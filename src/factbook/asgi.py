@@ -1,4 +1,4 @@
-"""Types of the interface between server and application (ASGI 3.0)."""
+"""Types of ASGI 3.0, the interface between server and application."""
 
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any

@@ -38,12 +38,12 @@ from factbook.worker import Worker
 if TYPE_CHECKING:
     from factbook.collection.lanes import LaneCollector
 
-# Work that migrations need beside their SQL.
+# Steps in Python that migrations need besides their SQL.
 _STEPS = {"0002_catalog_queries.sql": index_rows.rebuild_search}
 
 
 class Backend:
-    """Everything below the interfaces, as the settings say."""
+    """Everything below the API and the pages, built from the settings."""
 
     def __init__(
         self,
@@ -65,19 +65,19 @@ class Backend:
         self._connect = connect
         self._clients = Clients(self._connect_to)
         self._tracing, self._tracer = tracing, tracing.tracer
-        # Told the outcome of each message to a webhook.
+        # Called with the outcome of each webhook message.
         self._sent: Callable[[str], None] = lambda outcome: None
 
     @classmethod
     def of(cls, settings: Settings, tracing: Tracing = traces.TRACING_OFF) -> Self:
-        """One with all integrations and importers of the settings, without logs and traces."""
+        """Build a backend with the configured integrations and importers; logs stay as they are."""
         integrations = configure_integrations(settings.integrations)
         importers = registry.configure_importers(settings.importers, settings.integrations)
         return cls(settings, integrations=integrations, importers=importers, tracing=tracing)
 
     @classmethod
     def traced(cls, settings: Settings) -> Self:
-        """One with everything that the settings configure, logs and traces too."""
+        """Build a backend with everything the settings configure, including logs and traces."""
         tracing = traces.start_tracing(settings)
         logs.configure_logs(settings, tracing.ids)
         return cls.of(settings, tracing)
@@ -85,14 +85,14 @@ class Backend:
     @classmethod
     @contextmanager
     def traced_meanwhile(cls, settings: Settings) -> Iterator[Self]:
-        """The same for a command that ends before its process may; logs are as before after it."""
+        """Like `traced`, for a command whose process may outlive it: restores the logs after it."""
         tracing = traces.start_tracing(settings)
         with logs.configure_logs_within(settings, tracing.ids):
             yield cls.of(settings, tracing)
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[Database]:
-        """Open only the database, migrated."""
+        """Open only the database, and migrate it."""
         database = await open_database(
             self.settings.database_url,
             connections=self.settings.postgres_connections,
@@ -128,7 +128,7 @@ class Backend:
         role: Role,
         sharing: "type[LaneCollector] | None" = None,
     ) -> Worker:
-        """Worker beside requests, or in a process of its own, perhaps `sharing` the collection."""
+        """Worker in a server or in its own process; with `sharing`, workers share collection."""
         collector: Collector | None = None
         courier, runner, digests, holder = None, None, None, process.holder()
         leadership = Leadership(database, holder, role, self._clock)
@@ -185,7 +185,7 @@ class Backend:
         further: Further | None = None,
         clock: Clock | None = None,
     ) -> Collector:
-        """Collector that does the runs of these integrations, and of those that come and go."""
+        """Collector for these integrations, and for `further` ones that may change meanwhile."""
         return Collector(
             database,
             integrations,
@@ -199,7 +199,7 @@ class Backend:
     def runner(
         self, database: Database, clock: Clock | None = None, holder: str = ""
     ) -> ImportRunner:
-        """Runner of the importers, with the limits that their accounts have in collection.
+        """Runner of the importers; shares the rate limits of their accounts with collection.
 
         Raises ConfigurationError for an invalid address.
         """
@@ -216,7 +216,7 @@ class Backend:
         )
 
     def client(self, integration: Integration) -> HttpClient:
-        """The client of an integration, which ends with the others."""
+        """HTTP client of an integration; `disconnect` closes it."""
         return self._clients.of(integration)
 
     async def disconnect(self) -> None:
@@ -230,9 +230,9 @@ class Backend:
 
 
 async def migrate(database: Database, now: int) -> list[str]:
-    """Bring the schema up to date and return the names of the migrations applied.
+    """Bring the schema up to date and return the names of the applied migrations.
 
-    Raises UnavailableError when it could not be worked on all the same.
+    Raises UnavailableError when the schema is still unusable.
     """
     applied = await migrate_database(database, now, _STEPS)
     await verify_schema(database)

@@ -32,12 +32,12 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Final, Self
 
-# Names that are compared with an unknown one, and that a refusal lists.
+# Names that are compared with an unknown name, and names that an error message lists.
 _COMPARED: Final = 1_000
 _LISTED: Final = 20
 _NEAR: Final = 3
 _ALIKE: Final = 0.5
-# How like a name the second best has to be, compared to the best.
+# Least similarity of further suggestions, as a share of the best one's.
 _BEST: Final = 0.85
 
 _TYPES: Final = {
@@ -49,7 +49,7 @@ _TYPES: Final = {
     "object": "an object",
     "null": "null",
 }
-# Where a decoder gives up: the value or member, and the way to it.
+# Error messages of a decoder: the invalid value or member, and the path to it.
 _ENUM: Final = re.compile(r"Invalid enum value '?(.*?)'?(?: - at `(\$[^`]*)`)?", re.DOTALL)
 _MEMBER: Final = re.compile(
     r"Object contains unknown field `(.*?)`(?: - at `(\$[^`]*)`)?", re.DOTALL
@@ -57,14 +57,14 @@ _MEMBER: Final = re.compile(
 _STEP: Final = re.compile(r"\.(\w+)|\[(?:\d+|\.\.\.)\]")
 _TYPE: Final = re.compile(r"(Expected|got) `([a-z]+(?: \| [a-z]+)*)`")
 
-# What is wrong, and its path in what was sent.
+# A message, and the path of the mistake in the request.
 Problem = dict[str, str]
 
 
 def in_words(error: Exception, type_: Any = None) -> str:
-    """The message of a decoder, with types in words: `int | null` is a whole number or null.
+    """Format a decoder's message with types in words: `int | null` is a whole number or null.
 
-    With the type that was decoded, an unknown member or value comes with those that there are.
+    If `type_` is the decoded type, the message for an unknown member or value suggests known ones.
     """
 
     def named(found: re.Match[str]) -> str:
@@ -82,7 +82,7 @@ def in_words(error: Exception, type_: Any = None) -> str:
 
 
 def _known_at(type_: Any, way: str, *, members: bool) -> list[str]:
-    """The values that a type has at the end of a way such as `$.rules[0].state`, or its members."""
+    """List the values, or the members, that a type allows at a path such as `$.rules[0].state`."""
     from msgspec import inspect  # noqa: PLC0415 - rarely needed
 
     places = [*_alternatives(inspect.type_info(type_))]
@@ -95,7 +95,7 @@ def _known_at(type_: Any, way: str, *, members: bool) -> list[str]:
 
 
 def _alternatives(info: Any) -> Iterator[Any]:
-    """The types of a union, without their descriptions."""
+    """Iterate over the types of a union, without their descriptions."""
     waiting = [info]
     while waiting:
         one = waiting.pop()
@@ -106,7 +106,7 @@ def _alternatives(info: Any) -> Iterator[Any]:
 
 
 def _inside(info: Any, name: str | None) -> Iterator[Any]:
-    """The type of a member, or that of the items."""
+    """Iterate over the types of a member, or of the items if `name` is None."""
     if name is not None:
         yield from (one.type for one in getattr(info, "fields", ()) if one.encode_name == name)
     else:
@@ -114,7 +114,7 @@ def _inside(info: Any, name: str | None) -> Iterator[Any]:
 
 
 def problem(path: str, message: str) -> Problem:
-    """A problem of a document, as InvalidItemsError lists it."""
+    """Make a problem of a document, in the form InvalidItemsError lists."""
     return {"path": path, "message": message}
 
 
@@ -131,7 +131,7 @@ class FactbookError(Exception):
         super().__init__(self.message)
 
     def unless_read(self, withheld: "FactbookError") -> Self:
-        """This error, or `withheld` in its place for callers that may not read stored data."""
+        """This error, replaced by `withheld` for callers who may not read stored data."""
         self.withheld = withheld
         return self
 
@@ -141,7 +141,7 @@ class FactbookError(Exception):
 
     @property
     def problem_list(self) -> list[Problem]:
-        """Problems with their paths; one about the whole unless the error lists them."""
+        """Problems with their paths; by default one problem, about the whole document."""
         return [problem("", self.message)]
 
 
@@ -173,7 +173,7 @@ class InvalidItemsError(InputError):
         return found
 
     def after(self, problems: list[Problem]) -> "InvalidItemsError":
-        """The same error with more problems before its own."""
+        """Copy of this error with more problems before its own."""
         error = InvalidItemsError([*problems, *self.problem_list])
         if isinstance(self.withheld, InvalidItemsError):
             error.withheld = self.withheld.after(problems)
@@ -207,7 +207,7 @@ class AuthenticationError(FactbookError):
         super().__init__(message)
 
     def headers(self) -> dict[str, str]:
-        """The challenge of RFC 6750."""
+        """Challenge of RFC 6750."""
         suffix = ', error="invalid_token"' if self.token_sent else ""
         return {"www-authenticate": f'Bearer realm="factbook"{suffix}'}
 
@@ -223,7 +223,7 @@ class NotAllowedError(FactbookError):
         super().__init__(message)
 
     def headers(self) -> dict[str, str]:
-        """The challenge of RFC 6750, naming the missing permissions as its scope."""
+        """Challenge of RFC 6750, with the missing permissions as its scope."""
         if not self.missing:
             return {}
         scope = " ".join(self.missing)
@@ -246,7 +246,7 @@ class NotFoundError(FactbookError):
 
 
 def near(name: str, known: Iterable[str], most: int = _NEAR) -> list[str]:
-    """The known names that are most like `name` in any case, and those nearly as good."""
+    """Find the known names most similar to `name`, ignoring case, and those nearly as similar."""
     # Rarely needed, and slow to import.
     from difflib import SequenceMatcher, get_close_matches  # noqa: PLC0415
 
@@ -260,9 +260,9 @@ def near(name: str, known: Iterable[str], most: int = _NEAR) -> list[str]:
 
 
 def suggestion(name: str, known: Iterable[str], close: Sequence[str] | None = None) -> str:
-    """The known names that are like `name`, and the first of all, as sentences after a refusal.
+    """Write sentences for an error message: the known names similar to `name`, and the first names.
 
-    `close` are those that are like it, if they aren't found by comparing texts.
+    `close` has the similar names, where comparing the texts wouldn't find them.
     """
     names = list(known)
     close = near(name, names) if close is None else close
@@ -272,25 +272,25 @@ def suggestion(name: str, known: Iterable[str], close: Sequence[str] | None = No
 
 
 def one_of(value: object, known: Iterable[str], close: Sequence[str] | None = None) -> str:
-    """The refusal of a value that is none of a few, as a problem says it after its path."""
+    """Write the problem with a value that isn't one of a few, to follow its path."""
     names = list(known)
     return f"has to be one of {', '.join(names)}{meant(value, names, close)}"
 
 
 def meant(value: object, known: Iterable[str], close: Sequence[str] | None = None) -> str:
-    """The known names that are like a value, in parentheses; empty if none is."""
+    """Format the known names similar to a value, in parentheses; empty if there are none."""
     if close is None:
         close = near(value, known) if isinstance(value, str) else []
     return f" (did you mean {', '.join(close)}?)" if close else ""
 
 
 def not_a_member(name: object, noun: str, known: Iterable[str]) -> str:
-    """The refusal of an unknown member, as a problem says it after its path."""
+    """Write the problem with an unknown member, to follow its path."""
     return f"is not a member of a {noun}{meant(name, known)}"
 
 
 def no_such(noun: str, name: str, known: Iterable[str]) -> NotFoundError:
-    """The error for an unknown name; callers who may read get the known ones."""
+    """Make the error for an unknown name; only callers who may read see the known names."""
     plain = f'There is no {noun} "{name}".'
     found = NotFoundError(f"{plain}{suggestion(name, known)}")
     found.unless_read(NotFoundError(plain))
@@ -308,7 +308,7 @@ class MethodNotAllowedError(FactbookError):
         super().__init__(message)
 
     def headers(self) -> dict[str, str]:
-        """The methods that are allowed."""
+        """The allowed methods."""
         return {"allow": self.allow}
 
 
@@ -379,7 +379,7 @@ class TooManyRequestsError(FactbookError):
         super().__init__(message)
 
     def headers(self) -> dict[str, str]:
-        """The number of seconds to wait."""
+        """Seconds to wait before trying again."""
         return {"retry-after": str(self.retry_after)}
 
 
@@ -401,12 +401,12 @@ class UnavailableError(FactbookError):
         super().__init__(message)
 
     def headers(self) -> dict[str, str]:
-        """The number of seconds to wait, where it helps."""
+        """Seconds to wait before trying again, if waiting helps."""
         return {} if self.retry_after is None else {"retry-after": str(self.retry_after)}
 
     @property
     def cause(self) -> str:
-        """Underlying cause as the log reports it; clients do not see it."""
+        """Underlying cause for the log; clients don't see it."""
         cause = self.__cause__ or self
         return f"{type(cause).__name__}: {' '.join(str(cause).split())}"
 

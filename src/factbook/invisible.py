@@ -1,4 +1,4 @@
-"""Invisible characters: removed from what models read, marked on pages, refused in names.
+"""Invisible characters: removed from text for models, marked on pages, refused in names.
 
 They are Unicode's default-ignorable characters, the bidirectional controls, and the marks of
 interlinear annotations. A few are meaningful in context and are kept only there: in emoji, in the
@@ -20,7 +20,7 @@ _INVISIBLE: Final = (
 _SYMBOLS: Final = "\u203c-\u205f\u2070-\u3163\u3165-\u3299\U0001f000-\U0001faff"
 _EMOJI: Final = f"[{_SYMBOLS}]"
 _WITH_STYLE: Final = f"[#*0-9\u00a9\u00ae{_SYMBOLS}]"
-# Arabic to Sinhala, Tibetan and Myanmar, Khmer and Mongolian, and those beyond the first plane.
+# Arabic to Sinhala, Tibetan and Myanmar, Khmer and Mongolian, and scripts beyond the first plane.
 _JOINING: Final = (
     "[\u0620-\u08ff\u0900-\u0dff\u0f00-\u109f\u1780-\u17b3\u17b6-\u17dd\u1820-\u18aa\ua800-\uabff"
     "\ufb50-\ufdff\ufe70-\ufefc\U00010a00-\U00010fff\U00011000-\U00011fff\U0001e900-\U0001e95f]"
@@ -32,7 +32,7 @@ _FLAGS: Final = "|".join(
     for name in ("gbeng", "gbsct", "gbwls")
 )
 _meant = re.compile(
-    # The digits of an escape of JSON are no digits.
+    # The digits of a JSON escape don't count as digits.
     f"(?<=\U0001f3f4)(?:{_FLAGS})|(?<={_WITH_STYLE})(?<!\\\\u[0-9A-Fa-f]{{4}})[\ufe0e\ufe0f]"
     f"|(?:(?<={_EMOJI})|(?<={_EMOJI}\ufe0f))\u200d(?={_EMOJI})"
     f"|(?<={_JOINING})[\u200c\u200d]|(?<=[\u1820-\u18aa])[\u180b-\u180f]"
@@ -41,12 +41,12 @@ _meant = re.compile(
 _suspect = re.compile(f"{_INVISIBLE}+")
 _rest_of_string = re.compile(r'[^"\\]*(?:\\.[^"\\]*)*"(:?)', re.DOTALL)
 _ASCII: Final = bytes(range(128))
-# Characters of a document that are looked at together, up to the end of a string.
+# Characters of a document that are processed together, extended to the end of a string.
 _PORTION: Final = 4096
 
 
 def has(text: str) -> bool:
-    """True if the text has an invisible character that is not meaningful in its place."""
+    """True if the text has an invisible character that isn't meaningful in its context."""
     return not text.isascii() and without(text) != text
 
 
@@ -56,31 +56,31 @@ def is_visible(text: str) -> bool:
 
 
 def without(text: str) -> str:
-    """The text without invisible characters, except those that are meaningful in their place."""
+    """Remove invisible characters, except those that are meaningful in their context."""
     return text if text.isascii() else _suspect.sub(_kept, text)
 
 
 def marked(text: str, mark: str = "[U+{:04X}]") -> str:
-    """The text with each such character replaced by its code in brackets: `[U+E0041]`."""
+    """Replace each invisible character that `without` removes by its code: `[U+E0041]`."""
     return text if text.isascii() else _suspect.sub(partial(_written_out, mark), text)
 
 
 def without_in_json(document: str) -> str:
-    """Remove the same from compact JSON that escapes no such character, as msgspec writes it.
+    """Like `without`, for compact JSON that doesn't escape invisible characters, as from msgspec.
 
-    A member whose new name is already taken gets a number appended.
+    A member whose new name is taken gets a number appended.
     """
     if not _may_have(document):
         return document
     if any(_is_name(document, *place) for place in _portions(document)):
         renamed = json.loads(document, object_pairs_hook=_renamed)
         document = json.dumps(renamed, ensure_ascii=False, separators=(",", ":"))
-    # Portion by portion, most of which are ASCII, and others are answered in between.
+    # In portions, as most are ASCII, and other threads get a turn in between.
     return "".join([without(document[start:end]) for start, end in _portions(document)])
 
 
 def _may_have(document: str) -> bool:
-    # Of text in ASCII this is known without reading it, and of other text little is looked at.
+    # Python knows whether text is ASCII without reading it; of other text, only a part is searched.
     if document.isascii():
         return False
     others = document.encode().translate(None, _ASCII).decode()
@@ -98,7 +98,7 @@ def _written_out(mark: str, found: re.Match[str]) -> str:
 
 
 def _meanings(found: re.Match[str]) -> Iterator[re.Match[str]]:
-    """Matches in a run of invisible characters that are meaningful beside their neighbours."""
+    """Iterate over the characters of an invisible run that are meaningful in their context."""
     return _meant.finditer(found.string, found.start(), found.end() + 1)
 
 
@@ -111,7 +111,7 @@ def _portions(document: str) -> Iterator[tuple[int, int]]:
 
 
 def _is_name(document: str, start: int, end: int) -> bool:
-    """True if a member name between the two offsets has such a character."""
+    """True if a member name between the two offsets has an invisible character."""
     if document[start:end].isascii():
         return False
     while match := _suspect.search(document, start, end):

@@ -1,18 +1,18 @@
-"""Counts of JSON's parts before it is decoded: a short text can take much memory."""
+"""Count the parts of JSON before decoding: a short text can take much memory."""
 
 import re
 from typing import Final
 
-# Possessive, so that nothing is remembered of a string's letters.
+# Possessive: the matcher keeps no state for a string's characters.
 _STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 
 
 def has_more(document: bytes | bytearray, most: int) -> bool:
-    """True if JSON may have more than `most` parts: values, lists and objects.
+    """True if JSON text may have more than `most` parts: values, lists and objects.
 
-    A value in a list or an object counts twice at most. Invalid JSON is counted up to its mistake.
+    A value in a list or an object counts at most twice. Invalid JSON is counted up to its mistake.
     """
-    # Strings are only looked through when the signs in them may make the difference.
+    # Strings are only examined when commas and brackets in them could make the difference.
     if _signs(document, 0, len(document)) <= most:
         return False
     count = at = 0

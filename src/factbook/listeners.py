@@ -9,7 +9,7 @@ from typing import Final
 
 from factbook.errors import UnavailableError
 
-# Connections that wait until a process accepts them.
+# Connections that may wait for a process to accept them.
 _BACKLOG: Final = 2048
 _ADVICE: Final = {
     errno.EADDRINUSE: (
@@ -30,9 +30,9 @@ _ADVICE: Final = {
 
 @contextmanager
 def bound(host: str, port: int) -> Iterator[list[socket.socket]]:
-    """Sockets bound to every address of the host, not yet listening, closed at the end.
+    """Bind sockets to every address of the host, without listening; closes them at the end.
 
-    Raises UnavailableError with a note on what to do when one cannot be bound.
+    Raises UnavailableError, with advice as a note, when an address can't be bound.
     """
     with ExitStack() as stack:
         yield [stack.enter_context(_bound(*each, port)) for each in _addresses(host, port)]
@@ -42,7 +42,7 @@ def listen(sockets: Sequence[socket.socket]) -> None:
     """Start listening; clients wait until a process accepts them. Raises as `bound` does."""
     for each in sockets:
         try:
-            # Of two processes that bind at the same moment, the second is refused only here.
+            # If two processes bind at the same moment, the second one fails only here.
             each.listen(_BACKLOG)
         except OSError as error:
             raise _told(shown(each), error) from error
@@ -69,7 +69,7 @@ def _addresses(host: str, port: int) -> list[tuple[socket.AddressFamily, str]]:
 def _bound(family: socket.AddressFamily, host: str, port: int) -> socket.socket:
     made = socket.socket(family)
     try:
-        # A port whose last connections have just been closed can be had again at once.
+        # Allows binding a port right after its last connections closed.
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
             made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 def start_quickly() -> None:
-    """Leave what is imported to itself: collecting cycles among it finds none. Until it settles."""
+    """Turn the cycle collector off until `settle_memory`: imports leave no cycles to collect."""
     gc.disable()
 
 
@@ -26,9 +26,9 @@ def holder() -> str:
 
 @contextmanager
 def without_variables() -> Iterator[None]:
-    """Hide the variables of the environment, but the path, from programs that are started within.
+    """Hide environment variables, except PATH, from programs started inside the block.
 
-    Some libraries start one when they are imported, and variables may hold secrets.
+    Some libraries start a program when imported, and variables may contain secrets.
     """
     kept = dict(os.environ)
     os.environ.clear()

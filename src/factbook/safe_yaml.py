@@ -1,8 +1,8 @@
 """The one reader of YAML: 1.2 with its core schema, as plain values; every failure is a YAMLError.
 
-A text of others goes through `events` first, which bounds what the loaders would construct.
+Text from users and vendors goes through `events` first, which bounds what the loaders construct.
 
-Source: YAML 1.2.2, chapter 10.3. By itself the library reads YAML 1.1, where `on` is true, `0755`
+Source: YAML 1.2.2, chapter 10.3. By default the library reads YAML 1.1, where `on` is true, `0755`
 is 493, `12:30:45` is 45045 and U+2028 ends a line.
 """
 
@@ -17,14 +17,14 @@ import yaml
 from factbook import text_files
 
 _TAG: Final = "tag:yaml.org,2002:"
-# Of a number, which is read digit by digit into an ever larger sum.
+# Characters of a number: it is read digit by digit into an ever larger sum.
 _LONGEST: Final = 1_000
-# Of a number that is a key.
+# Characters of a number used as a key.
 _LONGEST_KEY: Final = 18
 _NUMBERS: Final = frozenset({f"{_TAG}int", f"{_TAG}float"})
-# The library calls itself for what is nested; much deeper, the process has no room for that.
+# The library recurses into nested nodes; much deeper nesting would overflow the stack.
 _DEEPEST: Final = 1_000
-# What the library lets through, such as TypeError for a mapping that is merged into itself.
+# Errors that escape the library, such as TypeError for a mapping merged into itself.
 _ESCAPING: Final = (LookupError, ValueError, ArithmeticError, AttributeError, TypeError)
 
 _NULL: Final = re.compile(r"(null|Null|NULL|~|)\Z")
@@ -34,8 +34,8 @@ _FLOAT: Final = re.compile(
     r"([-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?"
     r"|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))\Z"
 )
-# What has no quotes: its kind, its form, and the characters that it can begin with. The first that
-# fits decides. `<<` is not of YAML 1.2; who writes it means a merge.
+# Unquoted scalars: kind, pattern, and possible first characters. The first match decides. `<<` is
+# not in YAML 1.2, but people who write it mean a merge.
 IMPLICIT: Final = (
     ("null", _NULL, ["~", "n", "N", ""]),
     ("bool", _BOOLEAN, list("tTfF")),
@@ -43,11 +43,11 @@ IMPLICIT: Final = (
     ("float", _FLOAT, list("-+.0123456789")),
     ("merge", re.compile(r"<<\Z"), ["<"]),
 )
-# YAML 1.1 ends a line at these, 1.2 does not: others stand for them while the library reads.
+# YAML 1.1 ends a line at these, 1.2 doesn't: they are replaced while the library reads.
 _BREAKS: Final = {"\x85": "\ufdd0", "\u2028": "\ufdd1", "\u2029": "\ufdd2"}
 _HIDING: Final = str.maketrans(_BREAKS)
 _SHOWING: Final = str.maketrans({other: char for char, other in _BREAKS.items()})
-# Signs of a template: lines of statements, and placeholders in what no entity can be without.
+# Signs of a template: statement lines, and placeholders in members that every entity needs.
 _STATEMENT: Final = re.compile(r"\s*(\{%[^%]*%\}|\{%.*)")
 _PLACEHOLDER: Final = re.compile(r"\{\{[^{}]*\}\}|<%[^%]*%>")
 _REQUIRED: Final = re.compile(
@@ -55,7 +55,7 @@ _REQUIRED: Final = re.compile(
     r"(\{\{[^{}]*\}\}|<%[^%]*%>)"
 )
 _LONGEST_SIGN: Final = 60
-# Byte order marks before a document, of which the library knows only one, at the start of a text.
+# Byte order marks before a document. The library only handles one at the start of a text.
 _MARK: Final = "\ufeff"
 _DOCUMENT_MARKS: Final = re.compile(
     r"(\A|^(?:---|\.\.\.)[ \t]*(?:#[^\n]*)?\r?\n(?:[ \t]*(?:#[^\n]*)?\r?\n)*)\ufeff+"
@@ -64,14 +64,14 @@ _DOCUMENT_MARKS: Final = re.compile(
 )
 
 
-# A stream without a document, which the library refuses if it has a tab or the end of one.
+# A stream without a document. The library refuses it if it has a tab or a document end.
 _NOTHING: Final = r"(?:(?:\.\.\.)?[ \t]*(?:#[^\r\n]*)?(?:\r?\n|\Z))*+\Z"
 _NO_TEXT: Final = re.compile(_NOTHING)
 _NO_BYTES: Final = re.compile(_NOTHING.encode())
 
 
 class Loader(yaml.CSafeLoader):
-    """Constructs plain values only; raises YAMLError, and nothing else, for everything else."""
+    """Loader that constructs only plain values, and raises YAMLError for everything else."""
 
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012
 
@@ -113,15 +113,15 @@ class Loader(yaml.CSafeLoader):
             return super().construct_document(node)
         except RecursionError:
             raise _wrong(node, "it is nested too deeply") from None
-        finally:  # the next document starts afresh, also after one that cannot be built
+        finally:  # the next document starts afresh, even if this one failed
             self.constructed_objects, self.recursive_objects = {}, {}
             self.state_generators, self.deep_construct = [], False
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """A mapping. Raises ConstructorError for a key that is a long number.
+        """Construct a mapping. Raises ConstructorError for a key that is a long number.
 
-        Numbers can be chosen to have one hash, and a mapping of them takes quadratic time. Shorter
-        ones have each its own.
+        Long numbers can be chosen to have one hash, and a mapping of them takes quadratic time.
+        Short numbers all have different hashes.
         """
         for key, _ in node.value:
             if key.tag in _NUMBERS and len(key.value) > _LONGEST_KEY:
@@ -142,16 +142,16 @@ class Loader(yaml.CSafeLoader):
 
 
 class LimitError(yaml.YAMLError):
-    """A text that goes beyond a bound; the message quotes nothing of it."""
+    """A text exceeds a limit; the message doesn't quote the text."""
 
 
 def events(
     text: str | bytes, deepest: int, *, most_parts: int | None = None, aliases: bool = False
 ) -> Iterator[Any]:
-    """The events of a text, read without constructing anything.
+    """Iterate over the parser events of a text, without constructing values.
 
-    Raises LimitError for depth, which loaders follow by calling themselves, for bulk, and for
-    aliases, with which a few lines can expand beyond memory; YAMLError for invalid YAML.
+    Raises LimitError for deep nesting, as loaders recurse, for too many parts, and for aliases,
+    as a few lines of them can expand beyond memory; YAMLError for invalid YAML.
     """
     depth = 0
     for number, event in enumerate(yaml.parse(text, Loader)):
@@ -167,9 +167,9 @@ def events(
 
 
 def size(root: yaml.Node, most: int) -> int:
-    """The parts of a document, each alias replaced by what it stands for.
+    """Count the parts of a document with each alias expanded.
 
-    Raises LimitError for more than `most`, and for a document that contains itself.
+    Raises LimitError for more than `most` parts, and for a document that contains itself.
     """
     sizes: dict[int, int] = {}
     open_: set[int] = set()
@@ -182,7 +182,7 @@ def size(root: yaml.Node, most: int) -> int:
         children = _children(node)
         if id(node) not in open_:
             open_.add(id(node))
-            # Each once: a file may name one anchor a hundred thousand times.
+            # Each child once: a file may use an anchor a hundred thousand times.
             waiting = {id(child): child for child in children if id(child) not in sizes}
             if not open_.isdisjoint(waiting):
                 raise LimitError("contains itself")
@@ -204,20 +204,20 @@ def _children(node: yaml.Node) -> list[yaml.Node]:
 
 
 def check(text: str | bytes, deepest: int, *, most_parts: int | None = None) -> None:
-    """Read the events of a text without aliases. Raises LimitError and YAMLError as `events`."""
+    """Check a text without aliases. Raises LimitError and YAMLError like `events`."""
     for _ in events(text, deepest, most_parts=most_parts):
         pass
 
 
 def load(text: str | bytes, loader: type[Loader] = Loader) -> Any:
-    """The only document of a text. Raises YAMLError."""
+    """Load the only document of a text. Raises YAMLError."""
     return yaml.load(text, loader)  # noqa: S506 - the loaders make plain values only
 
 
 def load_as_json(text: str | bytes, loader: type[Loader] = Loader) -> Any:
-    """The only document of a text, its keys as texts.
+    """Load the only document of a text, with keys as strings.
 
-    Raises YAMLError, and TypeError or ValueError for what JSON cannot hold, such as a list as key.
+    Raises YAMLError, and TypeError or ValueError for values JSON lacks, such as a list as a key.
     """
     return msgspec.json.decode(msgspec.json.encode(load(text, loader)))
 
@@ -230,16 +230,16 @@ def mark(error: yaml.YAMLError) -> yaml.Mark | None:
 
 
 class TemplateSign(NamedTuple):
-    """Part of a file that a program fills in before it is YAML, and its line."""
+    """Template syntax in a file, and its line; the file is YAML only once a program fills it in."""
 
     line: int
     text: str
 
 
 def template_sign(data: bytes, error: yaml.YAMLError) -> TemplateSign | None:
-    """The sign that a file with this error is a template: a statement, or a placeholder.
+    """Find the statement or placeholder that shows that a file with this error is a template.
 
-    A placeholder is one if another stands where reading ended, and an entity needs what it fills.
+    A placeholder counts if parsing stopped at another one, and an entity needs the member it fills.
     """
     lines = text_files.utf_8(data).decode(errors="replace").splitlines()
     position = mark(error)
@@ -254,10 +254,10 @@ def template_sign(data: bytes, error: yaml.YAMLError) -> TemplateSign | None:
 
 
 class UniqueLoader(Loader):
-    """Converts the keys of mappings to strings; refuses duplicate keys, as YAML demands."""
+    """Loader that converts mapping keys to strings and refuses duplicate keys, as YAML demands."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """A mapping. Raises ConstructorError for a duplicate key."""
+        """Construct a mapping. Raises ConstructorError for a duplicate key."""
         seen = set()
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode) and key.tag != f"{_TAG}merge":
@@ -270,10 +270,10 @@ class UniqueLoader(Loader):
 
 
 class JSONLoader(UniqueLoader):
-    """Restricts YAML to JSON's model: keys are unique texts, numbers are finite."""
+    """Loader restricted to JSON's model: keys are unique strings, numbers are finite."""
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-        """Value of a node. Raises ConstructorError for a number that JSON does not have."""
+        """Construct a value. Raises ConstructorError for a number that JSON lacks."""
         value = super().construct_object(node, deep)
         if isinstance(value, float) and not isfinite(value):
             raise _wrong(node, f"JSON has no number {node.value}")
@@ -281,7 +281,7 @@ class JSONLoader(UniqueLoader):
 
 
 def key_text(key: object) -> str:
-    """The string for a key, since JSON has no other keys: `1.50` becomes 1.5."""
+    """Convert a key to a string, as JSON has no other keys: `1.50` becomes 1.5."""
     match key:
         case str():
             return key
@@ -294,16 +294,16 @@ def key_text(key: object) -> str:
 
 
 def has_breaks(stream: str | bytes) -> bool:
-    """True if the stream contains line breaks that are not line breaks in YAML 1.2."""
+    """True if the stream contains line breaks that only YAML 1.1 recognizes."""
     if isinstance(stream, bytes):
         return any(char.encode() in stream for char in _BREAKS)
     return any(char in stream for char in _BREAKS)
 
 
 def _without_marks(stream: str | bytes) -> str | bytes:
-    """The stream without the byte order marks that begin its documents (YAML 1.2.2, chapter 9.1.1).
+    """Remove the byte order marks that begin documents (YAML 1.2.2, chapter 9.1.1).
 
-    Files from Windows that were joined have them.
+    Files joined on Windows have them.
     """
     if _MARK not in stream if isinstance(stream, str) else _MARK.encode() not in stream:
         return stream
@@ -315,7 +315,7 @@ def _without_marks(stream: str | bytes) -> str | bytes:
 
 
 def _hiding(stream: str | bytes) -> str | bytes:
-    """The stream with line breaks that only YAML 1.1 knows replaced."""
+    """Replace line breaks that only YAML 1.1 recognizes."""
     try:
         text = stream.decode() if isinstance(stream, bytes) else stream
     except UnicodeDecodeError:
@@ -326,9 +326,9 @@ def _hiding(stream: str | bytes) -> str | bytes:
 
 
 def _ended(stream: str | bytes) -> str | bytes:
-    """The stream with an end to its last line, which a block of text there has to Backstage, too.
+    """End the last line with a line break; Backstage also ends a block of text there with one.
 
-    Source: YAML 1.2.2, chapter 5.4, leaves that to the reader.
+    YAML 1.2.2, chapter 5.4, leaves this to the reader.
     """
     if isinstance(stream, str):
         return f"{stream}\n" if stream.rpartition("\n")[2].strip() else stream
@@ -340,7 +340,7 @@ def _wrong(node: yaml.Node, problem: str) -> yaml.constructor.ConstructorError:
 
 
 def _of_form(form: re.Pattern[str], loader: Loader, node: yaml.ScalarNode) -> str:
-    """The text of a scalar; raises ValueError when its tag claims another form."""
+    """Text of a scalar; raises ValueError when it doesn't have the form its tag claims."""
     text = str(loader.construct_scalar(node))
     if not form.match(text):
         raise ValueError
@@ -374,7 +374,7 @@ for _kind, _form, _beginnings in IMPLICIT:
     Loader.add_implicit_resolver(_TAG + _kind, _form, _beginnings)
 for _kind, _made in {"null": _null, "bool": _boolean, "int": _integer, "float": _float}.items():
     Loader.add_constructor(_TAG + _kind, _made)
-# What YAML 1.1 has besides, and the core schema does not: it is read as what it is written as.
+# Tags of YAML 1.1 that the core schema lacks: their values are read as text.
 for _kind in ("timestamp", "binary", "merge"):
     Loader.add_constructor(_TAG + _kind, _text)
 for _kind, _as in {"set": "map", "omap": "seq", "pairs": "seq"}.items():

@@ -1,8 +1,8 @@
-"""Bounded shutdown: tasks are cancelled, clean-up finishes, and the process exits in time.
+"""Bounded shutdown: cancels tasks, lets clean-up finish, and exits the process in time.
 
-One cancellation is not enough. PostgreSQL's driver and its pool wait with `asyncio.wait_for`, which
-in Python 3.11 swallows a cancellation that arrives together with the awaited result; the task then
-continues as if nobody had cancelled it.
+One cancellation isn't enough. PostgreSQL's driver and its pool use `asyncio.wait_for`, which in
+Python 3.11 swallows a cancellation that arrives together with the awaited result; the task then
+continues as if it had not been cancelled.
 """
 
 import asyncio
@@ -19,16 +19,16 @@ log = structlog.get_logger("factbook")
 
 T = TypeVar("T")
 
-# Seconds until a task that is still there is cancelled again: clean-up rarely takes as long.
+# Seconds until a task that is still running is cancelled again: clean-up rarely takes that long.
 _AGAIN_SECONDS: Final = 1.0
 # Seconds after which a task that ignores every cancellation is left behind.
 _CANCEL_SECONDS: Final = 5.0
-# Seconds within which a process ends once it has no request to finish. With the 30 of requests it
-# stays below the 40 after which `deploy/` has it killed.
+# Seconds within which a process exits once it has no request to finish. Together with the 30 for
+# requests, this stays below the 40 after which `deploy/` has the process killed.
 STOP_SECONDS: Final = 9.0
-# Of these, how long a database that is away may hold up each release of what others can take.
+# Of these, how long an unreachable database may delay each release of a lease or of work.
 RELEASE_SECONDS: Final = 1.5
-# How long threads may take to end once all is done.
+# How long threads may take to end once all other work is done.
 _THREADS_SECONDS: Final = 1.0
 _DONE: Final = 0
 _FAILED: Final = 1
@@ -39,15 +39,15 @@ async def cancel(
 ) -> list["asyncio.Task[Any]"]:
     """Cancel tasks until they have ended; returns and logs those left after `seconds`.
 
-    Runs to its end when the caller is cancelled meanwhile, and raises that cancellation then.
+    Finishes even if the caller is cancelled meanwhile, and then raises that cancellation.
     """
     return await uninterrupted(_cancel(tasks, seconds))
 
 
 async def uninterrupted(work: Coroutine[Any, Any, T]) -> T:
-    """Result of the work, which runs to its end however often the caller is cancelled.
+    """Finish the work however often the caller is cancelled, and return its result.
 
-    Raises CancelledError afterwards if it was.
+    Raises CancelledError afterwards if the caller was cancelled.
     """
     task = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None
@@ -64,15 +64,15 @@ async def uninterrupted(work: Coroutine[Any, Any, T]) -> T:
 def exit_within(seconds: float = STOP_SECONDS) -> threading.Timer:
     """Exit this process with an error if it is still running after `seconds`.
 
-    A thread does so: either the event loop or a writing thread may hang.
+    Uses a thread, as both the event loop and a writing thread may hang.
     """
     return _timer(seconds, partial(_fail, seconds))
 
 
 def exit_in_order(bound: threading.Timer) -> None:
-    """Exit soon, as all is done: threads that a library cannot interrupt are not waited for.
+    """Exit soon, without waiting for threads that a library cannot interrupt.
 
-    `bound` is what `exit_within` returned.
+    `bound` is the timer from `exit_within`.
     """
     bound.cancel()
     _timer(_THREADS_SECONDS, partial(_exit, _DONE))

@@ -1,4 +1,4 @@
-"""The parts of the housekeeping: one for each kind of data with a retention, and samples."""
+"""Parts of the housekeeping: one for each kind of data with a retention, and one for samples."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple
@@ -114,7 +114,7 @@ async def _sweep_runs(given: Round) -> None:
 
 
 async def _sweep_memories(given: Round) -> None:
-    # What an importer remembers of what never changes is not written again.
+    # Importers don't rewrite what they remember about things that never change.
     imported = await records.list_importers_run_since(
         given.database, given.before(source_clients.MEMORY_DAYS)
     )
@@ -131,7 +131,7 @@ async def _sweep_events(given: Round) -> None:
 
 
 async def sweep_events(database: Database, before: int, pace: Throttle) -> int:
-    """Delete events from before a time, and given-up messages of that time."""
+    """Delete events, and abandoned messages, from before a time."""
     gone = await delete_old_events(database, before, pace)
     await database.write(lambda transaction: store.delete_given_up(transaction, before))
     return gone

@@ -1,4 +1,4 @@
-"""Text files as editors, shells and exports write them: byte order marks say in which encoding."""
+"""Text files from editors, shells and exports, whose byte order mark gives the encoding."""
 
 import codecs
 from typing import Final
@@ -13,9 +13,9 @@ _ENCODINGS: Final = (
 
 
 def utf_8(data: bytes) -> bytes:
-    """The content of a file in UTF-8, without the mark it begins with.
+    """Convert a file's content to UTF-8, without its byte order mark.
 
-    Content that is not in the encoding of its mark stays as it is; whoever reads it refuses it.
+    Content that isn't in the encoding of its mark stays unchanged; readers refuse it.
     """
     for mark, encoding in _ENCODINGS:
         if data.startswith(mark):
@@ -27,5 +27,5 @@ def utf_8(data: bytes) -> bytes:
 
 
 def is_marked(data: bytes) -> bool:
-    """True for content of `utf_8` that is not in the encoding of its mark."""
+    """True for output of `utf_8` that wasn't in the encoding of its mark."""
     return data.startswith(tuple(mark for mark, _ in _ENCODINGS))

@@ -1,6 +1,6 @@
-r"""Regular expressions that users write, run by RE2, whose time grows with the text and no faster.
+r"""Regular expressions from users, run by RE2, whose time grows linearly with the text.
 
-RE2 lacks look-around, atomic groups, possessive repeats and references back, and its `\d`, `\w`,
+RE2 lacks look-around, atomic groups, possessive repeats and back references, and its `\d`, `\w`,
 `\s` and `\b` know ASCII only. `^` and `$` match at the start and end of each line.
 """
 
@@ -19,10 +19,10 @@ LONGEST: Final = 1_000
 # nanoseconds for a step, so a search takes 10 milliseconds at worst.
 MOST_STEPS: Final = 500_000
 LONGEST_TEXT: Final = 5_000
-# Bytes of RE2's cache for one pattern; also bounds the size of its program.
+# Bytes of RE2's cache for a pattern; also limits the size of the pattern's program.
 _MEMORY: Final = 64 * 1024
-# Documents of data sources are longer, few patterns read them, and they do so in processes of their
-# own: one search takes four seconds at worst, and milliseconds as a rule.
+# Documents of data sources are longer, but few patterns search them, in separate processes: a
+# search takes four seconds at worst, and usually milliseconds.
 _MOST_EXTRACTION_STEPS: Final = 200_000_000
 _EXTRACTION_MEMORY: Final = 1024 * 1024
 
@@ -63,7 +63,7 @@ _ESCAPE_INSTEAD: Final = {
 
 
 class UserPattern(NamedTuple):
-    """A compiled pattern; `size` is that of its program, `longest` the bytes of a text it takes."""
+    """A compiled pattern, the size of its program, and the longest text it may search, in bytes."""
 
     expression: "re2._Regexp[bytes]"
     size: int
@@ -81,30 +81,31 @@ class UserPattern(NamedTuple):
 
 @lru_cache(maxsize=2048)
 def compile_pattern(text: str) -> UserPattern:
-    """Compile a pattern that is searched in short texts; raises InputError with the mistake."""
+    """Compile a pattern to search short texts; raises InputError with the mistake."""
     expression = _compiled(text, _MEMORY, captures=False)
     size = expression.programsize
     return UserPattern(expression, size, min(LONGEST_TEXT, MOST_STEPS // size))
 
 
 def compile_extraction(text: str) -> UserPattern:
-    """Compile a pattern whose matches are read from documents; raises InputError."""
+    """Compile a pattern that extracts matches from documents; raises InputError."""
     expression = _compiled(text, _EXTRACTION_MEMORY, captures=True)
     size = expression.programsize
     return UserPattern(expression, size, _MOST_EXTRACTION_STEPS // size)
 
 
 def compile_whole(text: str) -> UserPattern:
-    """Compile a pattern that a whole text has to match, in one line; raises InputError."""
+    """Compile a pattern that has to match a whole single-line text; raises InputError."""
     expression = _compiled(text, _MEMORY, captures=False, lines=False)
     size = expression.programsize
     return UserPattern(expression, size, min(LONGEST_TEXT, MOST_STEPS // size))
 
 
 def explain_differences(text: str) -> Iterator[str]:
-    r"""Sentences on what RE2 reads differently in a pattern than releases before it did.
+    r"""Iterate over sentences on what RE2 reads differently than earlier releases did.
 
-    They read `\d` and its like with all of Unicode, and flags as those of the whole pattern.
+    Earlier releases matched `\d`, `\w`, `\s` and `\b` in all of Unicode and applied flags to the
+    whole pattern.
     """
     names = dict[str, None]()
     for token in _tokens(text):
@@ -130,7 +131,7 @@ def _compiled(
     for token in _tokens(text):
         if reason := _refusal(token):
             raise InputError(reason)
-    # Heavy to load, and of no use to a service without patterns.
+    # Slow to load, and a service without patterns doesn't need it.
     import re2  # noqa: PLC0415
 
     options = re2.Options()
@@ -154,7 +155,7 @@ def _tokens(text: str) -> Iterator[str]:
 
 
 def _refusal(part: str) -> str | None:
-    """The reason for which RE2 doesn't take a part of a pattern, and what to write instead."""
+    """Explain why RE2 refuses a part of a pattern, and what to write instead."""
     if part[0] == "\\":
         return _escape_refusal(part)
     if part[0] == "[" and (found := re.search(r"\\(?:[uU][0-9a-fA-F]{4,8}|[bNhR])", part)):

@@ -1,7 +1,7 @@
 """Background work beside requests: retention, collection, imports and evaluation of checks.
 
-Of all processes on a database, the one that holds a lease does the housekeeping for all, and the
-one that holds another collects and imports for all.
+Among the processes on a database, the holder of one lease does the housekeeping, and the holder of
+another collects and imports.
 """
 
 import asyncio
@@ -35,8 +35,8 @@ from factbook.webhooks.sender import WebhookSender
 log = structlog.get_logger("factbook.worker")
 
 _LEASE = "housekeeping"
-# How long somebody who asked for a collection waits for its begin, and how long a worker that the
-# schema has left behind goes on.
+# The longest delay before a requested collection starts, and before a worker that is older than the
+# schema stops.
 _SOON = SECOND
 
 
@@ -58,9 +58,9 @@ class Worker:
         leadership: Leadership | None = None,
         throttle: Callable[[], Throttle] = Throttle,
     ) -> None:
-        """Collector and runner work while this process has the `leadership`, always if it is None.
+        """Collect and import while this process has the `leadership`; always if that is None.
 
-        `throttle` makes what paces each round of the housekeeping.
+        `throttle` makes the throttle of each housekeeping round.
         """
         self._database = database
         self._settings = settings
@@ -81,9 +81,9 @@ class Worker:
     async def run(self) -> None:
         """Work until cancelled; a failure is logged and retried in the next round.
 
-        Raises OutdatedError when the schema is ahead of this release, which then stops writing.
+        Raises OutdatedError when the schema is newer than this release, which then stops writing.
         """
-        # No group of tasks, which passes on one cancellation and waits for ever when that is lost.
+        # No TaskGroup: it forwards a cancellation only once, and waits forever if that gets lost.
         tasks = [asyncio.create_task(loop) for loop in self._loops()]
         try:
             ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -103,7 +103,7 @@ class Worker:
         if self._collector is not None:
             yield self._repeat("collecting", self.tick, 0)
             yield self._repeat("arrivals", self.collect_new, _SOON)
-            # A round that plans much takes longer than the lease lasts.
+            # A round with much to plan takes longer than the lease lasts.
             yield self._repeat("leading", self._is_leading, _SOON)
         if self._runner is not None:
             yield self._repeat("importing", self.import_, _SOON)
@@ -113,12 +113,11 @@ class Worker:
             yield self._repeat("digests", self._digests.tick, MINUTE)
 
     async def _check(self) -> None:
-        # Notices a file that is gone, and room on a disk that was full, before anybody writes.
+        # Notices a missing file, or new space on a full disk, before the next write.
         await self._database.check()
         await check_migrations(self._database)
 
     async def _stop(self, tasks: list["asyncio.Task[None]"]) -> None:
-        """End the loops and release unfinished work at once."""
         await shutdown.cancel(tasks)
         if self._runner is not None:
             await self._runner.let_go()
@@ -129,7 +128,7 @@ class Worker:
         if self._digests is not None:
             await self._digests.stop()
         if self._leadership is not None:
-            # Without it the lease lapses.
+            # If this fails, the lease lapses.
             with suppress(UnavailableError, TimeoutError):
                 async with asyncio.timeout(shutdown.RELEASE_SECONDS):
                     await self._leadership.release()
@@ -142,7 +141,7 @@ class Worker:
         return await run_start.collect_requested(self._database, sources, self._clock, live)
 
     async def collect_new(self) -> int:
-        """Begin to collect new entities if this process is the one that collects."""
+        """Start collecting new entities if this process is the one that collects."""
         if not await self._is_leading():
             return 0
         return await self._arrivals.collect(_live(await self._registry.current()))
@@ -160,11 +159,11 @@ class Worker:
             await self._collector.stand_by()
 
     async def evaluate(self) -> None:
-        """Evaluate the checks that are being published, and those that are due."""
+        """Evaluate checks that are being published or are due."""
         await self._evaluation.tick()
 
     async def import_(self) -> None:
-        """Begin the imports that are due if this process is the one that collects."""
+        """Start the imports that are due if this process is the one that collects."""
         if self._runner is None:
             return
         if await self._is_leading():
@@ -178,9 +177,9 @@ class Worker:
     async def work(self) -> bool:
         """Do one round if no other process holds the lease; returns true if it was done.
 
-        A failing part does not stop the others: it is logged, and recorded for the doctor.
+        If a part fails, the others still run; the failure is logged, and recorded for the doctor.
         """
-        # A process with a wrong clock would give up runs of others, or delete what is not old.
+        # With a wrong clock, this process would abandon runs of others, or delete data too early.
         now = await lease.fetch_shared_time(self._database, self._clock)
         if not await lease.claim_lease(
             self._database, _LEASE, self._holder, now, 2 * housekeeping.HOUSEKEEPING_INTERVAL
@@ -198,7 +197,6 @@ class Worker:
         return True
 
     async def _retention_time(self, now: int) -> int:
-        """Reference time for retention."""
         last = self._retention.trusted_at if self._retention else None
         time, clock = await housekeeping.advance_retention_clock(self._database, now, last)
         if clock.refused_at is not None and not (self._retention and self._retention.refused_at):
@@ -207,7 +205,7 @@ class Worker:
         return time
 
     async def _error(self, name: str, part: Part, given: Round) -> str | None:
-        """Run a part of a round; returns the error message if it failed, else None."""
+        """Run a part of a round; returns its error message, or None if it succeeded."""
         try:
             await part(given)
         except OutdatedError:
@@ -248,5 +246,5 @@ class Worker:
 
 
 def _live(known: SourceSnapshot) -> list[Integration]:
-    """The integrations that are collected by themselves."""
+    """List the integrations that are collected on a schedule: all except drafts."""
     return [one for one in known.integrations.values() if not one.source.draft]

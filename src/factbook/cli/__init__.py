@@ -1,7 +1,7 @@
 """The command line: `factbook`.
 
-`factbook serve` starts without the parser of the command line where its flags are plain: to import
-that parser takes longer than to open the database.
+`factbook serve` with plain flags starts without the command-line parser, as importing the parser
+takes longer than opening the database.
 """
 
 import sys
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from factbook.settings import Settings
 
-# Flags of `serve`; each is a setting.
+# Flags of `serve`, each named after a setting.
 _FLAGS: Final[Mapping[str, Callable[[str], object]]] = {
     "--host": str,
     "--port": int,
@@ -26,7 +26,7 @@ _FLAGS: Final[Mapping[str, Callable[[str], object]]] = {
 def _hidden(*names: str) -> Iterator[None]:
     """Hide these modules from imports inside the block."""
     hidden = [name for name in names if name not in sys.modules]
-    # Python's own way to say that a module cannot be imported.
+    # None makes Python refuse to import a module.
     sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]
     try:
         yield
@@ -36,7 +36,7 @@ def _hidden(*names: str) -> Iterator[None]:
 
 
 def main() -> None:
-    """Run the command line of this process."""
+    """Run the command in this process's arguments."""
     if (settings := _plain_serve_settings(sys.argv[1:])) is not None:
         _serve_plainly(settings)
         return
@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def _plain_serve_settings(arguments: Sequence[str]) -> "Settings | None":
-    """Settings of a `serve` with plain flags; None for what the parser has to read or refuse."""
+    """Settings of a `serve` with plain flags; None for arguments that need the full parser."""
     names, values = arguments[1::2], arguments[2::2]
     is_plain = len(names) == len(values) and _FLAGS.keys() >= set(names)
     if arguments[:1] != ["serve"] or not is_plain or any(one.startswith("-") for one in values):
@@ -69,7 +69,7 @@ def _serve_plainly(settings: "Settings") -> None:
     from factbook import process
 
     process.start_quickly()
-    # It would import sixty modules to draw tracebacks that no line of the log shows.
+    # structlog would import sixty modules to draw tracebacks that the logs don't use.
     with _hidden("rich", "colorama", "greenlet"):
         import_module("structlog")
     from factbook.errors import FactbookError

@@ -236,7 +236,7 @@ def erase_account(
 
 
 def _ask_to_erase(report: "ErasureReport") -> None:
-    """Ask before an erasure; raises CommandError for anything but yes."""
+    """Ask for confirmation; raises CommandError unless the answer is yes."""
     with suppress(typer.Abort):
         if typer.confirm(f"Erase {report.ref} in {report.total} records for good?", err=True):
             return

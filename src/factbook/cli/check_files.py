@@ -1,4 +1,4 @@
-"""Checks, scorecards and exemptions as code: files, conversions, tests, and plans for a server."""
+"""Checks, scorecards and exemptions as code: files, conversions, tests and plans."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -46,7 +46,7 @@ StoredContent = dict[str, Any]
 
 _DEFINITIONS_PATH: Final = "/api/tech-insights/v1"
 _KINDS: Final[tuple[DefinitionKind, ...]] = ("check", "scorecard")
-# Members that the service sets.
+# Members that only the service sets.
 _SERVICE_SET: Final = frozenset(
     {
         *(
@@ -68,9 +68,9 @@ _OPEN: Final = ("requested", "approved")
 
 
 class ReadDocument(NamedTuple):
-    """A valid document, and its place.
+    """A valid document and its place.
 
-    `check` is set for a check.
+    `check` is None unless the document is a check.
     """
 
     kind: Kind
@@ -80,7 +80,7 @@ class ReadDocument(NamedTuple):
 
     @property
     def id(self) -> str:
-        """Id of the check or the scorecard; of an exemption what it is about."""
+        """Id of the check or scorecard; for an exemption, its subject."""
         if self.kind == "exemption":
             about = self.document.get("check") or self.document.get("scorecard")
             return f"{about} of {ref.parse_ref(self.document['entity'])}"
@@ -92,7 +92,7 @@ class ReadDocument(NamedTuple):
 
 
 def read_check_files(places: Sequence[str]) -> list[ReadDocument]:
-    """The documents in files and directories; raises as `definitions.read_definitions` does."""
+    """Read the documents in files and directories; raises as `definitions.read_definitions`."""
     return definitions.read_definitions(
         places, "a check, scorecard or exemption", _parse_check_file
     )
@@ -106,14 +106,14 @@ def _parse_check_file(document: dict[str, Any], origin: str) -> ReadDocument:
 
 
 def _parse_if_check(kind: Kind, document: dict[str, Any]) -> Check | None:
-    """The check of a document, if it is one; raises InvalidItemsError for any that is broken."""
+    """Parse a document, and return it if it is a check; raises InvalidItemsError."""
     match kind:
         case "check":
             return parse_check(document)
         case "scorecard":
             scorecard.parse_scorecard(document)
         case "exemption":
-            # One that is over is a file that can go, and no mistake.
+            # An expired exemption isn't a mistake; its file can be deleted.
             if exemption_store.parse_exemption_request(document, 0).until is None:
                 raise InvalidItemsError([problem("until", "is required in a file")])
     return None
@@ -121,9 +121,9 @@ def _parse_if_check(kind: Kind, document: dict[str, Any]) -> Check | None:
 
 @dataclass(frozen=True)
 class DefinitionStep(PlanStep):
-    """Change of a check or scorecard; `changed` are the results that would be others, if known.
+    """Change of a check or scorecard; `changed` counts the results that would change, if known.
 
-    `tag` is that of what the plan compared with, None of what the server does not have.
+    `tag` is the tag of the server's definition when planned; None if the server had none.
     """
 
     kind: DefinitionKind = "check"
@@ -146,7 +146,7 @@ class DefinitionStep(PlanStep):
 
 
 class StoredDocument(NamedTuple):
-    """A definition of the server: what it shows, and the documents behind it."""
+    """A definition on the server, as shown, and its documents."""
 
     kind: DefinitionKind
     document: StoredContent
@@ -157,7 +157,7 @@ class StoredDocument(NamedTuple):
 def plan_definitions(
     client: Client, read: Sequence[ReadDocument], *, drafts: bool, prune: bool
 ) -> list[DefinitionStep]:
-    """Steps from the server to the files, each check after those that it reads, then deletions."""
+    """Plan the steps that make the server match the files: checks in order, then deletions."""
     there = {(one.kind, str(one.document["id"])): one for one in list_stored_definitions(client)}
     steps = list[DefinitionStep]()
     for one in _order_documents(read):
@@ -173,14 +173,14 @@ def plan_definitions(
     if prune:
         kept = {(one.kind, one.id) for one in read}
         gone = [key for key in there if key not in kept]
-        # A check that a scorecard names stays until the scorecard is gone.
+        # A check can't be deleted before the scorecards that use it.
         for kind, id_ in sorted(gone, key=lambda key: key[0], reverse=True):
             steps.append(DefinitionStep(DELETION, id_, kind=kind, tag=there[kind, id_].tag))
     return steps
 
 
 def list_stored_definitions(client: Client) -> Iterator[StoredDocument]:
-    """Every check and every scorecard of the server."""
+    """Iterate over the checks and scorecards on the server."""
     for kind in _KINDS:
         cursor: str | None = None
         while True:
@@ -202,9 +202,9 @@ def list_stored_definitions(client: Client) -> Iterator[StoredDocument]:
 
 
 def run_definition_step(step: DefinitionStep, client: Client, *, drafts: bool) -> str:
-    """Execute a step, and say what was done.
+    """Execute a step; returns a description of what was done.
 
-    What somebody has changed since the plan is refused, as nobody has seen what would be lost.
+    The server refuses to overwrite changes made since the plan, which the user hasn't seen.
     """
     path = f"{_DEFINITIONS_PATH}/{step.kind}s/{segment(step.id)}"
     seen = {} if step.tag is None else {"if-match": f'"{step.tag}"'}
@@ -228,7 +228,7 @@ def _kind_of(one: ReadDocument) -> DefinitionKind:
 
 
 def _order_documents(read: Sequence[ReadDocument]) -> list[ReadDocument]:
-    """Checks, each after those that it reads, then scorecards; the server refuses a cycle."""
+    """Order checks after the checks they read, then scorecards; the server refuses cycles."""
     checks = {one.id: one for one in read if one.check is not None}
     reads = {
         id_: check_definition.list_checks_read(one.check)
@@ -240,7 +240,7 @@ def _order_documents(read: Sequence[ReadDocument]) -> list[ReadDocument]:
 
 
 def _count_changed_results(client: Client, step: DefinitionStep) -> int | None:
-    """The results that the step would change; None if the server cannot tell."""
+    """Count the results that the step would change; None if the server can't say."""
     if step.kind != "check" or step.document is None:
         return None
     body = {"definition": step.document, "limit": 0}
@@ -253,14 +253,14 @@ def _count_changed_results(client: Client, step: DefinitionStep) -> int | None:
 
 
 class ExemptionOptions(NamedTuple):
-    """Steps that are taken only if asked for: to `approve`, and to `revoke`."""
+    """Optional steps for exemptions: approving and revoking."""
 
     approve: bool = False
     revoke: bool = False
 
 
 class ExemptionKey(NamedTuple):
-    """An entity, and the check or scorecard that it is exempt from."""
+    """An entity and the check or scorecard it is exempt from."""
 
     check: str | None
     scorecard: str | None
@@ -272,9 +272,9 @@ class ExemptionKey(NamedTuple):
 
 @dataclass(frozen=True)
 class ExemptionChange(PlanStep):
-    """Change of one exemption; `there` is the one on the server, if there is one."""
+    """Change of one exemption; `there` is the exemption on the server, if any."""
 
-    # Its entity says who may ask, and its check who decides.
+    # 403 is about one exemption: its entity and check determine who may request and decide.
     own_statuses: ClassVar[frozenset[int]] = PlanStep.own_statuses | {403}
 
     there: ShownExemption | None = None
@@ -288,7 +288,7 @@ class ExemptionChange(PlanStep):
 
 
 class ExemptionPlan(NamedTuple):
-    """Steps for exemptions, and what to know of files for which nothing is to do."""
+    """Steps for exemptions, and notes on files that need no step."""
 
     steps: list[ExemptionChange]
     notes: list[str]
@@ -297,7 +297,7 @@ class ExemptionPlan(NamedTuple):
 def plan_exemptions(
     client: Client, read: Sequence[ReadDocument], options: ExemptionOptions
 ) -> ExemptionPlan:
-    """The steps from the server to the exemptions of files; nothing is asked if there are none."""
+    """Plan the steps for the exemptions in files; sends no request if there are none."""
     documents = [one for one in read if one.kind == "exemption"]
     found = ExemptionPlan([], [])
     if not (documents or options.revoke):
@@ -324,13 +324,13 @@ def plan_exemptions(
 
 
 def list_open_exemptions(client: Client) -> Iterator[ShownExemption]:
-    """The exemptions of the server that are asked for or in force."""
+    """Iterate over the exemptions on the server that are requested or in force."""
     for state in _OPEN:
         yield from _list_exemptions(client, state=state)
 
 
 def exemption_document(one: ShownExemption) -> dict[str, Any]:
-    """The document of a file that asks for an exemption."""
+    """Make the document of a file that requests an exemption."""
     members = {
         **_exemption_key(one)._asdict(),
         "reason": one.reason,
@@ -342,7 +342,7 @@ def exemption_document(one: ShownExemption) -> dict[str, Any]:
 
 
 def run_exemption_step(step: ExemptionChange, client: Client) -> str:
-    """Execute a step, and say what was done."""
+    """Execute a step; returns a description of what was done."""
     decision = "deny" if step.there and step.there.state == "requested" else "revoke"
     if step.action == "approve":
         _decide_exemption(client, step, "approve")
@@ -363,7 +363,7 @@ def _compare_exemption(
     there: ShownExemption,
     options: ExemptionOptions,
 ) -> None:
-    """Add the step, or the note, for a file whose exemption is open on the server."""
+    """Add the step or note for a file whose exemption is open on the server."""
     differences = _exemption_differences(there, wanted)
     if differences and options.revoke:
         found.steps.append(_exemption_step("replace", key, one, there, differences))
@@ -408,7 +408,7 @@ def _list_exemptions(client: Client, **wanted: Any) -> Iterator[ShownExemption]:
 
 
 def _last_decision(client: Client, key: ExemptionKey) -> ShownExemption | None:
-    """The newest exemption of the same, if somebody has decided against it."""
+    """Find the newest exemption with this key, if it was denied or revoked."""
     page = client.send(get_call(_EXEMPTIONS_PATH, Exemptions, limit=1, **key._asdict()))
     last = page.exemptions[0] if page.exemptions else None
     return last if last and last.state in ("denied", "revoked") else None
@@ -421,7 +421,7 @@ def _exemption_key(one: ShownExemption) -> ExemptionKey:
 def _exemption_differences(
     there: ShownExemption, wanted: ExemptionRequest
 ) -> list[FieldDifference]:
-    """The members that differ; without a start in the file, that of the request stays."""
+    """List the members that differ; a file without a start keeps the request's start."""
     until = None if wanted.until is None else iso(wanted.until)
     start = iso(wanted.starts_at) if wanted.starts_at else there.from_
     pairs = {
@@ -441,7 +441,7 @@ def _exemption_differences(
 
 
 class FilePlan(NamedTuple):
-    """Steps for definitions and for exemptions, and what to know of files without any."""
+    """Steps for definitions and exemptions, and notes on files that need no step."""
 
     steps: list[PlanStep]
     notes: list[str]
@@ -455,7 +455,7 @@ def plan_check_files(
     drafts: bool,
     prune: bool,
 ) -> FilePlan:
-    """The steps from the server to the files; an exemption may name a check that is new."""
+    """Plan the steps that make the server match the files; exemptions may name new checks."""
     definitions = [one for one in read if one.kind != "exemption"]
     steps = plan_definitions(client, definitions, drafts=drafts, prune=prune)
     exemptions = plan_exemptions(client, read, options)
@@ -480,7 +480,7 @@ _READERS: Final[Mapping[str, Callable[[object, Sources], TakenOver]]] = {
 
 
 def check_skeleton(name: str) -> str:
-    """A check with comments that say how to go on, and tests that hold."""
+    """Write a check to start from, with comments on how to edit it, and passing tests."""
 
     def refuse(path: str, message: str) -> None:
         raise InputError(f'"{name}" {message}.')
@@ -527,7 +527,7 @@ tests:
 
 
 def convert_file(file: str, peer: str, sources: Sequence[str]) -> TakenOver:
-    """The checks and scorecards of a file; raises InputError if there are none."""
+    """Convert the checks and scorecards in a file; raises InputError if there are none."""
     ids = dict(_source_pair(one) for one in sources)
     name = "standard input" if file == STDIN else file
     try:
@@ -546,7 +546,7 @@ def convert_file(file: str, peer: str, sources: Sequence[str]) -> TakenOver:
 def write_converted(
     found: Sequence[DefinitionDocument], folder: Path, *, quiet: bool = False
 ) -> None:
-    """Write each document to a new file; raises InputError, before any, if one is there."""
+    """Write each document to a new file; raises InputError, writing none, if a file exists."""
     written: dict[Path, dict[str, Any]] = {}
     taken: set[str] = set()
     for kind, document in found:
@@ -564,7 +564,7 @@ def write_converted(
 
 
 def _document_name(kind: Kind, document: Mapping[str, Any]) -> str:
-    """The name of the file of a document, as short as any file system wants it."""
+    """Name the file of a document, short enough for any file system."""
     if kind != "exemption":
         return str(document["id"])
     entity = str(document["entity"]).rpartition("/")[2]
@@ -572,7 +572,7 @@ def _document_name(kind: Kind, document: Mapping[str, Any]) -> str:
 
 
 def _distinct_name(name: str, kind: Kind, taken: set[str]) -> str:
-    """The name with a number if another is the same where the case of letters is nothing."""
+    """Append a number if the name is taken on a case-insensitive file system."""
     found, number = name, 1
     while f"{kind} {found}".casefold() in taken:
         number += 1
@@ -582,13 +582,13 @@ def _distinct_name(name: str, kind: Kind, taken: set[str]) -> str:
 
 
 def list_refused_items(found: TakenOver) -> list[str]:
-    """The items that could not be taken over."""
+    """List the items that could not be converted."""
     items = (one.item for one in found.remarks if one.remark.kind == REFUSED)
     return list(dict.fromkeys(items))
 
 
 def print_conversion(found: TakenOver) -> None:
-    """Print how much was written, and every remark."""
+    """Print the counts of written documents, and every remark."""
     ids = {kind: list(found.taken(kind)) for kind in document_readers.KINDS}
     say(
         "; ".join(format_count(ids[kind], kind) for kind in document_readers.KINDS if ids[kind])
@@ -600,7 +600,7 @@ def print_conversion(found: TakenOver) -> None:
 
 
 def conversion_json(found: TakenOver) -> dict[str, Any]:
-    """Files written, and every remark, as JSON."""
+    """Convert the written documents, and every remark, to JSON."""
     return {
         "written": [{"kind": kind, "id": document["id"]} for kind, document in found.documents],
         "remarks": [{"item": item, **remark._asdict()} for item, remark in found.remarks],
@@ -615,7 +615,7 @@ def _source_pair(text: str) -> tuple[str, str]:
 
 
 class TriedCheck(NamedTuple):
-    """A check with the results of its tests, and what these leave out, by path."""
+    """A check, the results of its tests, and untested parts by path."""
 
     check: Check
     trials: list[CheckTrial]
@@ -623,19 +623,19 @@ class TriedCheck(NamedTuple):
 
     @property
     def failed(self) -> bool:
-        """True if a test has another result than the expected one, or something is left out."""
+        """True if a test has an unexpected result, or a part of the check is untested."""
         return bool(self.gaps) or not all(one.passed for one in self.trials)
 
 
 def run_check_tests(check: Check, now: int) -> TriedCheck:
-    """The results of a check's own tests."""
+    """Run a check's own tests."""
     return TriedCheck(
         check, check_trial.try_check(check, now), list(check_trial.list_test_gaps(check))
     )
 
 
 def print_check_tests(found: TriedCheck) -> None:
-    """Print the results: a line if all is well, and what was seen where it is not."""
+    """Print the test results: one line if all passed, otherwise the details."""
     if not found.failed:
         say(f"{found.check.id}: {len(found.trials)} tests passed")
         return
@@ -648,7 +648,7 @@ def print_check_tests(found: TriedCheck) -> None:
 
 
 def check_tests_json(found: TriedCheck) -> dict[str, Any]:
-    """The results as JSON."""
+    """Convert the test results to JSON."""
     return {
         "check": found.check.id,
         "passed": not found.failed,

@@ -34,40 +34,40 @@ _CHECKS_PREVIEW: Final = "/api/tech-insights/v1/checks/preview"
 _MOST_CHANGES: Final = 500
 _MOST_CHANGES_SHOWN: Final = 20
 
-# The file that a tree names when it is no repository; nothing looks at it.
+# Stands for the repository in file locations; never used as a path.
 _HERE: Final = "tree"
 _HEAD: Final = "HEAD"
-# Files that a reading begins with.
+# Limit on catalog files to start reading from.
 _MOST_ROOTS: Final = 5_000
 _OUTSIDE: Final = Missing(Outcome.NOT_FOUND, "it is not in the tree")
 
 _TREE_PREVIEW: Final = "/api/tech-insights/v1/check-results/preview"
-# What the service takes at once.
+# Limits of the service for one request.
 _MOST_SENT: Final = 500
 _LARGEST: Final = 4 * 1024 * 1024
 _LARGEST_ENVELOPE: Final = 1_024
 _MOST_RESULTS_SHOWN: Final = 100
 _ITEM: Final = re.compile(r"items\[(\d+)\]\.?(.*)")
 _ELSEWHERE: Final = "not known from this tree"
-# What Markdown, HTML and mentions of people are made of.
+# Characters with a meaning in Markdown and HTML.
 _SIGNS: Final = re.compile(r"([\\`*_{}\[\]()#+!|~<>&])")
 _ENDS: Final = re.compile(r"[<>|`\s]")
 _MOST_PATHS: Final = 50_000
 _LONGEST_PATH: Final = 4_096
-# What Python puts for the bytes of a name that are no UTF-8.
+# Python's surrogates for bytes of a file name that aren't UTF-8.
 _HALVES: Final = re.compile(r"[\ud800-\udfff]")
 _SO: Final = "so what checks say of the files of this tree is not known"
 
 
 class FilePreview(NamedTuple):
-    """A check of a file, and what it would change."""
+    """A check in a file, and the changes it would cause."""
 
     id: str
     preview: Preview
 
     @property
     def failures(self) -> list[PreviewedResult]:
-        """The entities that would fail and do not fail now, as far as they are listed."""
+        """Listed entities that would newly fail."""
         return [one for one in self.preview.entities if one.then == "fail" != one.now]
 
     def as_json(self) -> dict[str, Any]:
@@ -85,7 +85,7 @@ class FilePreview(NamedTuple):
 def preview_checks_of(
     client: Client, read: Sequence[ReadDocument], entities: Sequence[str]
 ) -> list[FilePreview]:
-    """Changes by each check of the files, for all entities or for some."""
+    """Preview the changes by each check in the files, for all or some entities."""
     about = {"entities": list(entities)} if entities else {}
     checks = [one for one in read if one.kind == "check"]
     return [
@@ -131,7 +131,7 @@ def check_preview_markdown(found: Sequence[FilePreview]) -> Iterator[str]:
             continue
         yield f"\n**{one.id}**\n"
         for result in one.preview.entities[:_MOST_CHANGES_SHOWN]:
-            # A back quote would end the quotation, and begin Markdown of somebody else's.
+            # A backquote would end the code span and let the reference inject Markdown.
             ref = result.entity_ref.replace("`", "'")
             yield f"- `{ref}`: {result.now} → {result.then}"
         more = one.preview.changed - _MOST_CHANGES_SHOWN
@@ -140,16 +140,16 @@ def check_preview_markdown(found: Sequence[FilePreview]) -> Iterator[str]:
 
 
 class TreeEntity(NamedTuple):
-    """Entity of a file, and its place, e.g. `catalog-info.yaml line 12`."""
+    """Entity in a file, and its place, e.g. `catalog-info.yaml line 12`."""
 
     entity: dict[str, Any]
     origin: str
 
 
 class TreeContent(NamedTuple):
-    """Entities of a tree, what could not be read of it, and the paths of all files.
+    """Entities of a tree, problems reading it, and the paths of all files.
 
-    `paths` is None for a folder inside a repository, as facts are about the whole of that.
+    `paths` is None for a folder inside a repository, as facts cover the whole repository.
     """
 
     entities: list[TreeEntity]
@@ -158,7 +158,7 @@ class TreeContent(NamedTuple):
 
 
 def collect_tree(place: str, named: Sequence[str] = ()) -> TreeContent:
-    """The content of a tree, from its catalog files and those named; raises InputError."""
+    """Read a tree from its catalog files and the `named` ones; raises InputError."""
     root = Path(place)
     if not root.is_dir():
         raise InputError(f"{place} is not a directory.")
@@ -200,10 +200,10 @@ async def _collect_tree(root: Path, named: Sequence[str]) -> TreeContent:
 
 
 class _TreeFiles:
-    """Access to the files of a tree, and to nothing that lies beside them.
+    """Access to the files of a tree, and no others.
 
-    The folder of a pipeline has secrets that are none of the tree, such as the token in
-    `.git/config`, and who writes a catalog file may name any path.
+    A pipeline's folder has secrets outside the tree, such as the token in `.git/config`, and a
+    catalog file may name any path.
     """
 
     def __init__(self, root: Path, paths: Sequence[str], roots: Iterable[str]) -> None:
@@ -212,21 +212,21 @@ class _TreeFiles:
         self._files = {str(self._root / path) for path in (*paths, *roots)}
 
     def located(self, url: str, *, is_content: bool = False) -> FileLocation | str:
-        """No file: an address is not looked for in the tree."""
+        """Refuse an address: only files of the tree are read."""
         return f"{url} is an address, and not a file of this tree"
 
     async def read(self, wanted: Sequence[FileLocation]) -> Mapping[FileLocation, bytes | Missing]:
-        """The content of each of the files."""
+        """Read the content of several files."""
         return {one: self.content(one.path) for one in wanted}
 
     async def paths(
         self, wanted: Iterable[tuple[str, str]]
     ) -> Mapping[tuple[str, str], Sequence[str] | Missing]:
-        """The paths of all files."""
+        """Return the paths of all files for each request."""
         return dict.fromkeys(wanted, self._paths)
 
     def content(self, path: str) -> bytes | Missing:
-        """The content of a file, or the reason that there is none."""
+        """Read the content of a file; returns the reason if that fails."""
         file = Path(os.path.realpath(self._root / path))
         # A link may lead anywhere on this machine.
         if str(file) not in self._files:
@@ -241,10 +241,10 @@ class _TreeFiles:
 
 
 async def _list_tracked_files(root: Path) -> set[str] | None:
-    """The files that git has or would add; None where there is no repository.
+    """List the files that git tracks or would add; None outside a repository.
 
-    Those that git has count whatever its files of what to ignore say, and where a sparse checkout
-    left them out. Those that it ignores are none of the tree, and may be secrets of the pipeline.
+    Tracked files count even if a .gitignore matches them or a sparse checkout omits them. Ignored
+    files don't belong to the tree, and may be secrets of the pipeline.
     """
     if not _is_in_repository(root):
         return None
@@ -269,21 +269,21 @@ async def _list_with_git(root: Path, *which: str) -> set[str]:
     )
     output, error = await process.communicate()
     if process.returncode:
-        # Without it, files that the repository ignores would be taken for its own.
+        # Without git, ignored files would count as part of the repository.
         told = " ".join(error.decode("utf-8", "replace").split())
         raise InputError(f"git cannot list the files of {root}: {told}")
-    # One with a slash at its end is another repository, inside this one.
+    # A name that ends with a slash is a nested repository.
     return {name for name in os.fsdecode(output).split("\0") if name and name[-1] != "/"}
 
 
 def _walk_files(root: Path) -> Iterator[str]:
-    """Every file below a folder that is no repository; links are not followed."""
+    """Iterate over the files below a folder outside a repository, without following links."""
     for folder, _, names in os.walk(root):
         yield from (Path(folder, name).relative_to(root).as_posix() for name in names)
 
 
 def _path_below(root: Path, file: str) -> str:
-    """The path of a named file in the tree; raises InputError."""
+    """Path of a file relative to the tree; raises InputError for a file outside."""
     try:
         return Path(os.path.realpath(file)).relative_to(os.path.realpath(root)).as_posix()
     except ValueError:
@@ -295,9 +295,9 @@ def _file_problem(file: str, line: int, message: str) -> str:
 
 
 class TreePreview(NamedTuple):
-    """Answer of the service about a tree, and the problems of what was left out.
+    """The service's answer about a tree, and the problems of omitted entities.
 
-    `answer` is None if nothing of the tree could be read.
+    `answer` is None if no entity could be read.
     """
 
     answer: EntityPreview | None
@@ -305,7 +305,7 @@ class TreePreview(NamedTuple):
 
     @property
     def failing(self) -> list[str]:
-        """The required checks that would fail, do not now, and are decided by the tree."""
+        """Required checks that would newly fail, and whose result depends on the tree."""
         if self.answer is None:
             return []
         named = [one.check_id for one in self.answer.results if one.new_failure]
@@ -319,16 +319,16 @@ class TreePreview(NamedTuple):
 
 
 class SentPaths(NamedTuple):
-    """The paths as JSON, or None and the reason for which they are not sent."""
+    """The paths as JSON, or None and the reason not to send them."""
 
     json: msgspec.Raw | None
     problem: str | None = None
 
 
 def preview_tree(client: Client, tree: TreeContent, named_set: str | None = None) -> TreePreview:
-    """The results with the entities of a tree, without those that the service refuses.
+    """Preview results with the entities of a tree, except those the service refuses.
 
-    What is stored of those in `named_set` is told.
+    The answer may include stored values of entities in `named_set`.
     """
     if len(tree.entities) > _MOST_SENT:
         raise InputError(
@@ -359,7 +359,7 @@ def preview_tree(client: Client, tree: TreeContent, named_set: str | None = None
 def tree_preview_lines(preview: TreePreview) -> Iterator[str]:
     """The preview as text."""
     for one in (shown := _results_to_show(preview))[:_MOST_RESULTS_SHOWN]:
-        # On one line: a pipeline takes some lines for its commands.
+        # On one line, as pipelines interpret some lines as commands.
         told = f": {' '.join(one.message.split())}" if one.message else ""
         link = f" ({one.fix.link})" if one.fix and one.fix.link else ""
         yield f"{_result_in_words(one)} {one.check_id} of {one.entity_ref}{told}{link}"
@@ -387,7 +387,7 @@ def tree_preview_markdown(preview: TreePreview) -> Iterator[str]:
 
 
 def _result_cells(one: EntityPreviewResult) -> Iterator[str]:
-    """The cells of a row: check, entity, result, and what is said about it."""
+    """Format the cells of a row: check, entity, result and message."""
     yield f"{_escape_text(one.title)} (`{_escape_code(one.check_id)}`)"
     yield f"`{_escape_code(one.entity_ref)}`"
     yield _escape_text(_result_in_words(one))
@@ -408,7 +408,7 @@ def _request_preview(
 
 
 def _refused_entities(error: ApiError, entities: Sequence[TreeEntity]) -> list[tuple[int, str]]:
-    """Positions and lines of the entities that the service refuses, if it refuses some."""
+    """Positions of the entities that the service refused, each with a line about it."""
     found = []
     for problem in error.details.get("problems") or [] if error.status == 400 else []:
         match = _ITEM.fullmatch(problem["path"])
@@ -420,7 +420,7 @@ def _refused_entities(error: ApiError, entities: Sequence[TreeEntity]) -> list[t
 
 
 def _results_to_show(preview: TreePreview) -> list[EntityPreviewResult]:
-    """The results to tell, the worst first; that a new entity passes is no news."""
+    """List the results to show, worst first; omits new entities that pass."""
     results = preview.answer.results if preview.answer else []
     told = [one for one in results if not (one.now is None and _is_good_news(one))]
     return sorted(
@@ -433,7 +433,7 @@ def _is_good_news(one: EntityPreviewResult) -> bool:
 
 
 def _result_in_words(one: EntityPreviewResult) -> str:
-    """A change of a result: `pass → fail`, and why it does not count."""
+    """Format a change of a result, `pass → fail`, and why it doesn't count."""
     change = f"{one.now or 'new'} → {one.then}"
     if not one.decided and not _is_good_news(one):
         return f"{change}, {_ELSEWHERE}"
@@ -454,29 +454,28 @@ def _tree_summary(preview: TreePreview) -> str:
 
 
 def _escape_text(text: str) -> str:
-    """Text in a cell of a table, that is nothing but text."""
+    """Escape text for a table cell, removing any other meaning."""
     plain = _SIGNS.sub(r"\\\1", " ".join(text.split()))
-    # So that nobody is mentioned, and nothing becomes a link by itself.
+    # Prevents mentions and automatic links.
     return plain.replace("@", "`@`").replace("://", "\\://").replace("www.", "www\\.")
 
 
 def _escape_code(text: str) -> str:
-    """Text between back quotes, which end at a back quote, as a cell does at a bar."""
+    """Escape text for a code span in a table cell, which backquotes or bars would end."""
     return " ".join(text.split()).replace("`", "'").replace("|", "\\|")
 
 
 def _escape_address(link: str) -> str:
-    """An address in a cell, without what would end it or the cell."""
     return _ENDS.sub(lambda sign: f"%{ord(sign[0]):02X}", link)
 
 
 def _fit_paths(paths: Sequence[str], room: int) -> SentPaths:
-    """The paths, if they are as many and as long as the service takes in this many bytes."""
+    """Encode the paths if the service accepts their number, lengths and total bytes."""
     if len(paths) > _MOST_PATHS:
         return SentPaths(
             None, f"The tree has {len(paths):,} files, more than {_MOST_PATHS:,}, {_SO}."
         )
-    # As a code host shows the name of a file that is no text.
+    # Code hosts show undecodable file names this way.
     text = [_HALVES.sub("\ufffd", path) for path in paths]
     if any(len(path) > _LONGEST_PATH for path in text):
         return SentPaths(None, f"A path has more than {_LONGEST_PATH:,} characters, {_SO}.")
@@ -487,7 +486,7 @@ def _fit_paths(paths: Sequence[str], room: int) -> SentPaths:
 
 
 class PreviewReport(NamedTuple):
-    """Previews of checks, and that of a tree if one was asked for."""
+    """Previews of checks, and of a tree if requested."""
 
     checks: list[FilePreview]
     tree: TreePreview | None
@@ -502,7 +501,7 @@ class PreviewReport(NamedTuple):
             say(line)
 
     def refuse(self) -> None:
-        """Raise CommandError if something was left out, or would newly fail."""
+        """Raise CommandError if anything was omitted or would newly fail."""
         failing = [f"{one.id}" for one in self.checks if one.failures]
         if self.tree is not None:
             failing += [one for one in self.tree.failing if one not in failing]

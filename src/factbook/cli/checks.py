@@ -1,4 +1,4 @@
-"""`factbook checks`: checks, scorecards and exemptions as code, and questions of pipelines."""
+"""`factbook checks`: checks, scorecards and exemptions as code, and commands for pipelines."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -401,7 +401,6 @@ def _plan_steps(
     definitions: tuple[bool, bool],
     exemptions: tuple[bool, bool],
 ) -> "list[PlanStep]":
-    """Steps that make the server match the files: drafts and pruning, approvals and revocations."""
     from factbook.cli.check_files import ExemptionOptions, plan_check_files, read_check_files
 
     drafts, prune = definitions

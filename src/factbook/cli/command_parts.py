@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
-# Wide enough for any row, so that what reads a table from a pipe never meets a wrapped line.
+# Wide enough for any row: programs that read a table from a pipe need unwrapped lines.
 _PIPE_WIDTH = 10_000
 _LINES_SHOWN = 100
 
@@ -38,7 +38,7 @@ REFUSED = 1
 USAGE = 2
 NOT_AUTHORISED = 3
 NOT_REACHABLE = 4
-# A plan ends with it, so that a script can tell a difference from a mistake.
+# Exit code of a plan with differences, which scripts can distinguish from errors.
 DIFFERENT = 5
 
 EXIT_CODES = """\b
@@ -53,7 +53,7 @@ PLAN_CODES = f"{EXIT_CODES}  {DIFFERENT}  there is something to apply\n"
 
 
 def printable(text: str) -> str:
-    """Text with control characters escaped, so that a server cannot drive the terminal."""
+    """Escape control characters, as text from a server must not control the terminal."""
     return "".join(
         char if char.isprintable() or char == "\n" else char.encode("unicode_escape").decode()
         for char in text
@@ -61,13 +61,13 @@ def printable(text: str) -> str:
 
 
 def print_note(message: str) -> None:
-    """Print a message on stderr, after what was printed on stdout before it."""
+    """Print a message on stderr, after flushing stdout."""
     sys.stdout.flush()
     print(printable(message), file=sys.stderr)
 
 
 def note_each(lines: Sequence[str]) -> None:
-    """Print up to a hundred lines on stderr, indented, and the number of further ones."""
+    """Print up to a hundred indented lines on stderr, and the number of further lines."""
     for line in lines[:_LINES_SHOWN]:
         print_note(f"  {line}")
     if len(lines) > _LINES_SHOWN:
@@ -80,7 +80,7 @@ def say(message: str) -> None:
 
 
 def say_coloured(message: str, colour: str | None) -> None:
-    """Print a line of the answer on stdout; in colour on a terminal unless NO_COLOR is set."""
+    """Print a line of the answer on stdout; in color on a terminal unless NO_COLOR is set."""
     plain = colour is None or os.environ.get("NO_COLOR")
     typer.secho(printable(message), fg=None if plain else colour)
 
@@ -94,14 +94,14 @@ def print_json(value: Any, *, indent: int = 2) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print rows as a table; None is an empty cell."""
+    """Print rows as a table; None becomes an empty cell."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False)
     for column in columns:
-        # Folded rather than cut: what is copied from a table has to be whole.
+        # Folded, not truncated: users copy values from tables.
         table.add_column(column, overflow="fold")
     for row in rows:
         table.add_row(*(Text("" if cell is None else printable(str(cell))) for cell in row))
@@ -120,9 +120,9 @@ def print_answer(
 
 
 def format_age(moment: int | str | None, at: int | None = None) -> str | None:
-    """Format a time relative to `at`, or now, for a table: `3 days ago`; None for none.
+    """Format a time relative to `at`, or now, for a table: `3 days ago`; None for None.
 
-    A moment is in milliseconds since the epoch, or a text from a server.
+    The time is in milliseconds since the epoch, or a text from a server.
     """
     if isinstance(moment, str):
         text, moment = moment, milliseconds(moment)
@@ -132,20 +132,20 @@ def format_age(moment: int | str | None, at: int | None = None) -> str | None:
 
 
 def as_of(answer: "AgedAnswer | NextSteps") -> str:
-    """The age of figures, as the end of a sentence; empty if the server doesn't say."""
+    """Format the age of figures as the end of a sentence; empty if the server doesn't say."""
     stale = f", stale: no new data from {', '.join(answer.stale_sources)}"
     at = answer.as_of and milliseconds(answer.as_of)
     return f"; as of {minute(at)}{stale if answer.stale_sources else ''}" if at else ""
 
 
 def age_members(answer: "AgedAnswer | NextSteps") -> dict[str, Any]:
-    """The age of figures in the form of `--json`."""
+    """Convert the age of figures to members for `--json`."""
     return {"asOf": answer.as_of, "staleSources": answer.stale_sources}
 
 
 @contextmanager
 def show_progress(description: str) -> Iterator[Callable[[str], None]]:
-    """Show an activity on stderr if that is a terminal; yields a function to change its text."""
+    """Show activity on stderr if that is a terminal; yields a function that changes the text."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return
@@ -186,7 +186,7 @@ def until_enough() -> Iterator[None]:
     except KeyboardInterrupt:
         return
     except BrokenPipeError:
-        # What Python flushes at its end has to go somewhere.
+        # Python flushes stdout at exit, which needs an open file.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -210,9 +210,9 @@ class Sections(TyperGroup):
 
 
 def _required_options(command: Any) -> frozenset[str]:
-    """Deciding options of a command, or of the commands in a group.
+    """Options of a command, or of the commands in a group, that decide its section.
 
-    Beside the database, a server is only the base address of a link.
+    For commands with a database option, the server is only the base address of a link.
     """
     names = {parameter.name for parameter in command.params}
     own = next(({name} for name in ("database_url", "server") if name in names), set[str]())
@@ -221,7 +221,7 @@ def _required_options(command: Any) -> frozenset[str]:
 
 
 class CommandError(Exception):
-    """Failed command: a message, details in `lines`, and advice in `hint`."""
+    """A command failed: has a message, details in `lines`, and advice in `hint`."""
 
     def __init__(
         self, message: str, code: int = REFUSED, lines: Sequence[str] = (), hint: str | None = None
@@ -232,7 +232,7 @@ class CommandError(Exception):
         self.hint = hint
 
     def show(self) -> None:
-        """Print all of it on stderr."""
+        """Print message, details and advice on stderr."""
         print_note(f"Error: {self}")
         note_each(self.lines)
         if self.hint:
@@ -240,20 +240,20 @@ class CommandError(Exception):
 
 
 def as_command_error(error: CommandError | FactbookError) -> CommandError:
-    """Message and exit code for an error raised on purpose."""
+    """Convert a deliberate error to a message and an exit code."""
     if isinstance(error, CommandError):
         return error
     if isinstance(error, InputError | ConfigurationError):
         return CommandError(str(error), USAGE)
-    # The notes are what to do about it.
+    # Notes contain advice.
     return CommandError(str(error), hint=" ".join(getattr(error, "__notes__", ())))
 
 
 class Commands(Sections):
-    """Command group that turns every error into a message and an exit code."""
+    """Command group that converts errors to a message and an exit code."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the requested command. Raises typer.Exit for an error raised on purpose."""
+        """Run the requested command. Raises typer.Exit for deliberate errors."""
         try:
             return super().invoke(ctx)
         except (CommandError, FactbookError) as error:
@@ -310,11 +310,11 @@ def connect_server(
     push_word: str = "factbook",
     where: Callable[[str], str] = str,
 ) -> Iterator["Client"]:
-    """A client of the server; its errors inside the block become a Failure.
+    """Connect to the server; converts client errors inside the block to CommandError.
 
-    `where` locates the item that a JSON path of a push names in its file.
+    `where` finds the place in a file for a JSON path of a push.
     """
-    # Importing HTTP takes longer than all the rest of the command line, and `--help` needs none.
+    # Importing HTTP takes longer than the rest of the command line, and `--help` doesn't need it.
     from factbook.client import Client, ClientError
 
     try:
@@ -340,7 +340,7 @@ def _failed_request(error: "ClientError", where: Callable[[str], str]) -> Comman
 
 
 def _refused_request(error: "ApiError", where: Callable[[str], str]) -> CommandError:
-    # The server's message repeats the first of its problems or conflicts, so a list replaces it.
+    # The server's message repeats its first problem or conflict, so the list replaces the message.
     if error.status in _HINTS:
         return CommandError(error.message, NOT_AUTHORISED, hint=_HINTS[error.status])
     if problems := error.details.get("problems"):
@@ -361,7 +361,7 @@ def format_count(lines: Sequence[str], noun: str) -> str:
 
 
 def confirm_writing() -> None:
-    """Ask before writing; raises Failure for anything but yes."""
+    """Ask for confirmation; raises CommandError unless the answer is yes."""
     try:
         if typer.confirm("Write this?", err=True):
             return
@@ -371,15 +371,15 @@ def confirm_writing() -> None:
 
 
 def settings_from(database_url: str | None, **flags: object) -> "Settings":
-    """The settings in force, with these flags above file and environment."""
-    # Not needed for `--help`, whose time counts.
+    """Load the settings in force; flags override file and environment."""
+    # Imported here because `--help` has to be fast.
     from factbook.settings.table import load_settings
 
     return load_settings({"database_url": database_url, **flags})
 
 
 def service_settings(database_url: str | None, **flags: object) -> "Settings":
-    """The settings of a process of the service, which refuses misspelled variables."""
+    """Load the settings of a service process, which refuses misspelled variables."""
     from factbook.settings.table import refuse_misspelled_variables
 
     for variable in refuse_misspelled_variables():
@@ -393,7 +393,7 @@ def run_on_database(
     *arguments: P.args,
     **named: P.kwargs,
 ) -> T:
-    """Run a command of `operations.commands` on the database of the settings in force."""
+    """Run a function of `operations` on the configured database."""
     import asyncio
 
     # See service.serve.

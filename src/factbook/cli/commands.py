@@ -1,7 +1,6 @@
-"""Every command of `factbook`, the parser of its command line, and `factbook connect`.
+"""All commands of `factbook`, the command-line parser, and `factbook connect`.
 
-Slow imports happen inside the commands that need them, so that `--help` and shell completion answer
-at once.
+Slow imports happen inside the commands that need them, to keep `--help` and shell completion fast.
 """
 
 import re
@@ -191,7 +190,7 @@ app = typer.Typer(
     no_args_is_help=True,
     epilog=EXIT_CODES,
     context_settings={"help_option_names": ["-h", "--help"]},
-    # Plain help keeps its examples as they are written, and starts three times as fast.
+    # Plain help keeps examples as written, and starts three times as fast.
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )

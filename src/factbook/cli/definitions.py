@@ -1,4 +1,4 @@
-"""Definitions as code: their files, and the plans that make a server match these."""
+"""Definitions as code: files, and plans that make a server match them."""
 
 import os
 import re
@@ -32,11 +32,11 @@ from factbook.definitions.documents import Document, encode_ordered, is_same_doc
 from factbook.errors import InputError, InvalidItemsError
 
 LARGEST: Final = 1024 * 1024
-# What `factbook sources test` records; it may lie beside the definitions.
+# Recordings of `factbook sources test`, which may be beside the definitions.
 RECORDING: Final = ".recording.json"
 _SUFFIXES: Final = (".yaml", ".yml", ".json")
 
-# Of a definition, and of an exemption.
+# The first four apply to definitions, the others to exemptions.
 Action = Literal["create", "change", "publish", "delete", "request", "approve", "replace", "revoke"]
 _Path = tuple[str, ...]
 
@@ -70,9 +70,9 @@ _NEWS: Final[Mapping[Action, str]] = {
 
 
 class FileDefinition(Protocol):
-    """A valid definition, and its place, e.g. `builds.yaml document 1 (line 1)`.
+    """A valid definition and its place, e.g. `builds.yaml document 1 (line 1)`.
 
-    Two of one `key` are one too many; it says so, as in `check: is`, and has the id.
+    `key` is unique among files. It has the id, and words for the error on a duplicate.
     """
 
     @property
@@ -87,11 +87,11 @@ D = TypeVar("D", bound=FileDefinition)
 def read_definitions(
     places: Sequence[str], noun: str, parse_one: Callable[[Any, str], D]
 ) -> list[D]:
-    """The definitions in files, and in directories and the directories below them.
+    """Read the definitions in files and, recursively, in directories.
 
-    `parse_one` takes a document and its place, and raises InputError. Raises CommandError listing
-    every problem of every file, each with its file, document and path, and InputError when there is
-    no definition at all.
+    `parse_one` takes a document and its place, and raises InputError. Raises CommandError with
+    every problem of every file, each with file, document and path, and InputError if there is no
+    definition at all.
     """
     problems: list[str] = []
     found = [
@@ -107,7 +107,7 @@ def read_definitions(
     if problems:
         raise CommandError(f"{format_count(problems, 'problem')}:", USAGE, problems)
     if not found:
-        # What made the files may have failed, and pruning would remove everything.
+        # The program that made the files may have failed, and pruning would remove everything.
         raise InputError(f"No {noun.split(' ', 1)[1]} in {', '.join(places)}.")
     return found
 
@@ -131,12 +131,12 @@ def _read_definition_file(
 def _definitions_in(
     file: str, noun: str, parse_one: Callable[[Any, str], D], problems: list[str]
 ) -> Iterator[D]:
-    """Valid definitions of a file.
+    """Iterate over the valid definitions of a file.
 
-    Raises OSError, UnreadableDocumentError or InputError for the whole of it.
+    Raises OSError, UnreadableDocumentError or InputError if the whole file is unusable.
     """
     data = file_content(file)
-    with suppress(yaml.YAMLError):  # `parse` says where
+    with suppress(yaml.YAMLError):  # `parse_entity_file` reports these with their place
         yaml_text.check_yaml(data)  # JSON is YAML as well
     for document in (
         parse_entity_file(data, "standard input" if file == STDIN else file, noun) or []
@@ -153,7 +153,7 @@ def _definitions_in(
 
 
 def _every_file(places: Sequence[str], problems: list[str]) -> Iterator[str]:
-    """Every file to read, each once."""
+    """Iterate over the files to read, without duplicates."""
     seen = set()
     for place in places:
         for file in _files_below(place, problems) if Path(place).is_dir() else [place]:
@@ -164,7 +164,7 @@ def _every_file(places: Sequence[str], problems: list[str]) -> Iterator[str]:
 
 
 def _files_below(directory: str, problems: list[str]) -> Iterator[str]:
-    """Definition files below a directory; links to directories are not followed."""
+    """Find definition files below a directory, without following links to directories."""
 
     def unreadable(error: OSError) -> None:
         problems.append(f"{error.filename} cannot be read: {error.strerror}.")
@@ -175,13 +175,13 @@ def _files_below(directory: str, problems: list[str]) -> Iterator[str]:
             lower = name.lower()
             wanted = lower.endswith(_SUFFIXES) and not lower.endswith(RECORDING)
             path = Path(folder, name)
-            # A pipe would never end; a link to nowhere is a mistake to be told.
+            # Reading a pipe may never end. A broken link is a mistake to report.
             if wanted and not name.startswith(".") and (path.is_file() or path.is_symlink()):
                 yield str(path)
 
 
 def file_content(file: str) -> bytes:
-    """Content of a file in UTF-8; raises OSError, and InputError for one that is too large."""
+    """Read a file in UTF-8; raises OSError, and InputError if the file is too large."""
     if file == STDIN:
         data = sys.stdin.buffer.read(LARGEST + 1)
     else:
@@ -193,7 +193,7 @@ def file_content(file: str) -> bytes:
 
 
 def write_new_file(file: Path, text: str, *, quiet: bool = False) -> None:
-    """Write a new file, and print its path; raises InputError if it is there already."""
+    """Write a new file and print its path; raises InputError if the file exists."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("x", encoding="utf-8") as stream:
@@ -207,7 +207,7 @@ def write_new_file(file: Path, text: str, *, quiet: bool = False) -> None:
 
 
 class FieldDifference(NamedTuple):
-    """A field that differs; values are JSON text, None where a document lacks the field."""
+    """A field that differs; values are JSON text, or None if a document lacks the field."""
 
     path: str
     before: str | None
@@ -215,7 +215,7 @@ class FieldDifference(NamedTuple):
 
     @property
     def mark(self) -> str:
-        """Mark before it in a list: `+`, `-` or `~`."""
+        """Mark of the difference in a list: `+`, `-` or `~`."""
         if self.before is None:
             return "+"
         return "-" if self.after is None else "~"
@@ -226,14 +226,14 @@ class FieldDifference(NamedTuple):
 
 
 class StoredDocuments(NamedTuple):
-    """The documents of a definition on the server; None for those that there are not."""
+    """Draft and published document of a definition on the server; None if missing."""
 
     draft: Document | None = None
     published: Document | None = None
 
 
 class DefinitionChange(NamedTuple):
-    """A difference between a file and the server, and the action that ends it."""
+    """Differences between a file and the server, and the action that resolves them."""
 
     action: Action
     differences: list[FieldDifference]
@@ -241,10 +241,10 @@ class DefinitionChange(NamedTuple):
 
 @dataclass(frozen=True)
 class PlanStep:
-    """Change of one definition; `document` is None for one that is deleted.
+    """Change of one definition; `document` is None for a deletion.
 
-    `results` is the word for what is deleted along. `own_statuses` are those of answers about this
-    definition; after any other no definition would fare better.
+    `results` names the data deleted with a definition. `own_statuses` are error statuses about this
+    definition alone; any other error would affect all definitions.
     """
 
     results: ClassVar[str] = "results"
@@ -262,16 +262,16 @@ class PlanStep:
 
     @property
     def name(self) -> str:
-        """The definition as it is told of."""
+        """Name of the definition in output."""
         return self.id
 
     def lines(self) -> Iterator[tuple[str, str | None]]:
-        """The lines below the step, each with its colour."""
+        """Iterate over the lines below the step, each with its color."""
         for difference in self.change.differences:
             yield str(difference), _COLOURS[difference.mark]
 
     def as_json(self) -> dict[str, Any]:
-        """The step in the form of `--json`."""
+        """Convert the step to the form of `--json`."""
         differences = [each._asdict() for each in self.change.differences]
         return {"id": self.id, "action": self.action, "differences": differences}
 
@@ -284,14 +284,14 @@ DELETION: Final = DefinitionChange("delete", [])
 def compare_document(
     document: Document, there: StoredDocuments, *, drafts: bool
 ) -> DefinitionChange | None:
-    """The change from the server to a file; None if nothing differs."""
+    """Compare a file with the server; None if they agree."""
     if there == StoredDocuments():
         return DefinitionChange("create", _document_differences({}, document))
     pending = there.published if there.draft is None else there.draft
     if is_same_document(document, pending) and (drafts or there.draft is None):
         return None
     action: Action = "publish" if is_same_document(document, pending) else "change"
-    # What is published is compared, unless only its draft differs.
+    # Compares with the published document, unless only the draft differs.
     before = (
         pending
         if drafts or is_same_document(document, there.published)
@@ -301,7 +301,7 @@ def compare_document(
 
 
 def report_plan(steps: Sequence[PlanStep], *, as_json: bool) -> None:
-    """Print a plan, and end with a code of its own if there is something to apply."""
+    """Print a plan, and exit with code 5 if there is something to apply."""
     if as_json:
         print_json([step.as_json() for step in steps])
     else:
@@ -311,7 +311,7 @@ def report_plan(steps: Sequence[PlanStep], *, as_json: bool) -> None:
 
 
 def print_plan(steps: Sequence[PlanStep]) -> None:
-    """Print the steps, field by field, and their counts."""
+    """Print the steps field by field, and their counts."""
     for step in steps:
         where = f", {step.origin}" if step.origin else ""
         words = _NEWS.get(step.action, f"is in no file, to be deleted with its {step.results}")
@@ -324,7 +324,7 @@ def print_plan(steps: Sequence[PlanStep]) -> None:
 
 
 def apply_plan(steps: Iterable[S], run: Callable[[S], str]) -> None:
-    """Run every step, and say what each has done; a refusal does not stop the others.
+    """Run every step and print what it did; a refused step doesn't stop the others.
 
     Raises CommandError with all refusals. Running it again continues after the last success.
     """
@@ -343,7 +343,7 @@ def apply_plan(steps: Iterable[S], run: Callable[[S], str]) -> None:
 
 
 def _document_differences(before: Document, after: Document) -> list[FieldDifference]:
-    """Changes that turn the first document into the second one."""
+    """List the changes that turn the first document into the second."""
     old, new = dict(_document_fields(before)), dict(_document_fields(after))
     return [
         FieldDifference(
@@ -357,7 +357,7 @@ def _document_differences(before: Document, after: Document) -> list[FieldDiffer
 
 
 def _document_fields(document: Document, place: _Path = ()) -> Iterator[tuple[_Path, str]]:
-    """Values of a document with their paths; a list is one value."""
+    """Iterate over the values of a document with their paths; a list is one value."""
     for name, value in document.items():
         path = (*place, name)
         if isinstance(value, Mapping) and value:
@@ -367,7 +367,7 @@ def _document_fields(document: Document, place: _Path = ()) -> Iterator[tuple[_P
 
 
 def _displayed_value(path: _Path, value: str | None) -> str | None:
-    """A value, or a note that it is hidden: logs must not hold a misplaced secret."""
+    """Return a value, or a note that it is hidden: logs must not contain a misplaced secret."""
     if value is None or path[:2] != _CONFIG:
         return value
     named = any(map(_SECRET.search, path[2:])) or _SECRET_MEMBER.search(value)

@@ -1,4 +1,4 @@
-"""Entities read from files of YAML or JSON, with the place of each one."""
+"""Read entities, with their places, from YAML and JSON files."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +17,7 @@ from factbook.catalog.validation import normal_name
 from factbook.errors import InputError
 
 STDIN = "-"
-# Deeper than any entity that the service takes.
+# Deeper than any entity that the service accepts.
 _DEEPEST = 1_000
 _MOST_PARTS = 1_000_000
 ENTITY_NOUN: Final = "an entity"
@@ -31,7 +31,7 @@ _VERSION = (
 
 
 class EntityDocument(NamedTuple):
-    """An entity as JSON, and its place, e.g. `catalog.yaml document 2 (line 14)`.
+    """An entity as JSON and its place, e.g. `catalog.yaml document 2 (line 14)`.
 
     `ref` is its reference, if it has a kind and a name.
     """
@@ -47,7 +47,7 @@ class EntityDocument(NamedTuple):
 
 
 class DocumentsError(InputError):
-    """A file that cannot be read, with a sentence for each of its problems."""
+    """A file cannot be read; has a sentence for each problem."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__(" ".join(problems))
@@ -57,7 +57,7 @@ class DocumentsError(InputError):
 def parse_entity_file(
     data: bytes, name: str, noun: str = ENTITY_NOUN
 ) -> list[EntityDocument] | None:
-    """The documents in the content of a file with this name, as `read` reads them."""
+    """Parse the content of a file with this name, like `read_entity_file`."""
     problems: list[str] = []
     found: list[EntityDocument] = []
     is_empty = True
@@ -73,11 +73,11 @@ def parse_entity_file(
 
 
 def read_entity_file(source: str) -> list[EntityDocument] | None:
-    """The entities of a file, or of standard input for `-`; None if it is empty.
+    """Read the entities of a file, or of standard input for `-`; None if empty.
 
-    A document of YAML, a file of JSON and a line of JSON lines hold one entity, a list of them or
-    `{"items": [...]}`. Empty documents and lines are skipped. Raises InputError naming the file,
-    and DocumentsError naming each document that cannot be read.
+    A YAML document, a JSON file and a line of JSON Lines contain an entity, a list of entities or
+    `{"items": [...]}`. Skips empty documents and lines. Raises InputError naming the file, and
+    DocumentsError naming each unreadable document.
     """
     return parse_entity_file(*_read_source(source))
 
@@ -95,7 +95,7 @@ def _read_source(source: str) -> tuple[bytes, str]:
 
 
 def _values_in(data: bytes, name: str, problems: list[str]) -> Iterator[tuple[str, Any]]:
-    """The values in a file with their places, which is empty for a file of JSON."""
+    """Iterate over the values in a file with their places; the place is empty for a JSON file."""
     texts = _json_texts(data, name)
     if texts is None:
         yield from _yaml_values(data, name, problems)
@@ -110,7 +110,7 @@ def _values_in(data: bytes, name: str, problems: list[str]) -> Iterator[tuple[st
 
 
 def _json_texts(data: bytes, name: str) -> list[tuple[str, bytes]] | None:
-    """The values of a file of JSON, or of JSON lines, with their places; None for YAML."""
+    """List the texts in a file of JSON or JSON Lines with their places; None for YAML."""
     lines = [(f"{name} line {n}", line) for n, line in enumerate(data.splitlines(), 1)]
     lines = [line for line in lines if line[1].strip()]
     if name.lower().endswith(_LINES) or _are_json_lines([text for _, text in lines[:2]]):
@@ -119,13 +119,13 @@ def _json_texts(data: bytes, name: str) -> list[tuple[str, bytes]] | None:
 
 
 def _are_json_lines(first: Sequence[bytes]) -> bool:
-    """True if the first line is an object by itself, and the next one begins another."""
+    """True if the first line is a complete object, and the next line starts another."""
     begin = [text.removeprefix(_MARK).lstrip()[:1] for text in first]
     return begin == [b"{", b"{"] and _looks_like_json(first[0].removeprefix(_MARK))
 
 
 def _looks_like_json(data: bytes) -> bool:
-    """True if this is JSON; a YAML document may begin with a bracket just as well."""
+    """True if this is JSON; a YAML document may also start with a bracket."""
     if data.lstrip()[:1] not in (b"{", b"["):
         return False
     try:
@@ -136,7 +136,7 @@ def _looks_like_json(data: bytes) -> bool:
 
 
 def _entities_in(value: Any, place: str, name: str) -> list[tuple[str, Any]]:
-    """The entities of a value with their places: several of a list, or of `items`."""
+    """List the entities in a value with their places; a list or `items` may have several."""
     match value:
         case list():
             items = value
@@ -168,7 +168,7 @@ def _yaml_values(data: bytes, name: str, problems: list[str]) -> Iterator[tuple[
                 yield place, value
     except safe_yaml.LimitError:
         problems.append(f"{name} is nested too deeply.")
-    except yaml.YAMLError as error:  # of the rest of the file nothing is known
+    except yaml.YAMLError as error:  # the rest of the file is unreadable
         problems.append(_yaml_problem(data, name, error))
 
 
@@ -176,7 +176,7 @@ def _yaml_values(data: bytes, name: str, problems: list[str]) -> Iterator[tuple[
 def _problems_collected(
     problems: list[str], broken: Callable[[yaml.YAMLError], str] = str
 ) -> Iterator[None]:
-    """Collect a document's read error among the problems, so that the others are read too."""
+    """Add a document's error to the problems, and continue with the other documents."""
     try:
         yield
     except InputError as error:
@@ -186,14 +186,13 @@ def _problems_collected(
 
 
 def _yaml_problem(data: bytes, name: str, error: yaml.YAMLError) -> str:
-    """Error of a file that is not valid YAML, or is a template."""
     if sign := safe_yaml.template_sign(data, error):
         return _TEMPLATE.format(name, f"line {sign.line}", sign.text)
     return f"{name} is not valid YAML: {_problem_gist(error)}."
 
 
 def _check_expansion(node: yaml.Node, place: str) -> None:
-    """Refuse a document that a few aliases expand beyond what an entity may have."""
+    """Refuse a document whose aliases expand beyond the size of an entity."""
     try:
         safe_yaml.size(node, _MOST_PARTS)
     except safe_yaml.LimitError as error:
@@ -214,7 +213,6 @@ def _entity_document(value: Any, origin: str, noun: str) -> EntityDocument:
 
 
 def _pushed_ref(entity: dict[str, Any]) -> str | None:
-    """Reference under which a push stores the entity."""
     match entity:
         case {"kind": str(kind), "metadata": {"name": str(name)} as metadata}:
             namespace = metadata.get("namespace", DEFAULT_NAMESPACE)
@@ -229,7 +227,6 @@ def _kind_in_words(value: object) -> str:
 
 
 def _problem_gist(error: yaml.YAMLError) -> str:
-    """YAML error and its position, in one line."""
     if isinstance(error, yaml.MarkedYAMLError) and (mark := safe_yaml.mark(error)):
         return f"{error.problem}, in line {mark.line + 1}, column {mark.column + 1}"
     return " ".join(str(error).split())

@@ -1,4 +1,4 @@
-"""`factbook push`, `validate` and `sets`: entities into the catalog."""
+"""`factbook push`, `validate` and `sets`: push entities to the catalog."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -172,8 +172,8 @@ def sets(
 def _read_files(
     files: Sequence[str], show: Callable[[str], None], problems: list[str], advice: str = ""
 ) -> list["EntityDocument"]:
-    """The entities of files; adds a sentence to the problems for each unreadable one."""
-    # Reading YAML is imported by the one command that reads it.
+    """Read the entities of files; adds a sentence to `problems` for each unreadable one."""
+    # Only commands that read YAML import its parser.
     from factbook.cli.documents import DocumentsError, read_entity_file
 
     documents: list[EntityDocument] = []
@@ -191,13 +191,13 @@ def _read_files(
         nothing = nothing and found is None
         documents += found or []
     if nothing and not problems:
-        # What made the file may have failed, and an empty push removes everything.
+        # The program that made the file may have failed, and an empty push removes everything.
         raise InputError(f"No entity in {', '.join(files)}.{advice}")
     return documents
 
 
 def _refuse_problems(problems: Sequence[str]) -> None:
-    """Raise Failure with the problems of reading, if there are any."""
+    """Raise CommandError if there are problems."""
     if len(problems) == 1:
         raise CommandError(problems[0], USAGE)
     if problems:
@@ -207,7 +207,7 @@ def _refuse_problems(problems: Sequence[str]) -> None:
 
 
 def _describe_place(path: str, documents: Sequence["EntityDocument"]) -> str:
-    """The place and the entity of a JSON path of a push, with the remaining path."""
+    """Describe a JSON path of a push: the place in a file, the entity and the remaining path."""
     index, _, below = path.removeprefix("items[").partition("]")
     if path.startswith("items[") and index.isdecimal() and int(index) < len(documents):
         return f"{documents[int(index)].named}{below and ', '}{below.removeprefix('.')}"
@@ -238,9 +238,9 @@ def _push_summary(pushed: "Pushed") -> str:
 def _resolve_duplicates(
     documents: Sequence["EntityDocument"], keep: OneOf
 ) -> list["EntityDocument"]:
-    """The documents with duplicates removed, in the order of first occurrence.
+    """Remove duplicates from the documents, keeping the order of first occurrence.
 
-    Raises Failure naming the places of each duplicate entity, unless `keep` says which one to use.
+    Raises CommandError with the places of each duplicate, unless `keep` says which one to use.
     """
     places: dict[str, list[EntityDocument]] = {}
     for document in documents:

@@ -110,7 +110,7 @@ def events(
 def _event_pages(
     ask: Callable[..., "EventPage"], cursor: str | None, left: int | None, *, follow: bool
 ) -> Iterator["EventPage"]:
-    """Page after page, until there are no more, or `left` events were read."""
+    """Iterate over pages until there are no more, or `left` events were read."""
     wait = None
     while True:
         page = ask(after=cursor, limit=left and min(left, _EVENTS_PER_PAGE), wait=wait)

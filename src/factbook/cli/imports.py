@@ -1,4 +1,4 @@
-"""`factbook import`: entities from other systems, with a command for each kind of importer."""
+"""`factbook import`: import from other systems, with a command for each kind of importer."""
 
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 PART_COLUMNS: Final = ("Part", "State", "Read", "Last complete", "Entities", "Problems", "Held")
 
-# How one decides on the removals that a part holds.
+# Advice on deciding about held removals.
 DECIDE_ON_REMOVALS: Final = (
     "Look at them and decide: factbook import show {0}, then factbook import apply {0}, or "
     "factbook import discard {0} to keep them."
@@ -53,7 +53,7 @@ DECIDE_ON_REMOVALS: Final = (
 
 Plan = Annotated[bool, typer.Option("--plan", help="Write nothing; show what would change.")]
 
-# Imports, and tells the function what is being read.
+# Runs imports; calls the function with what is being read.
 Work = Callable[["Backend", Callable[[str], None]], Coroutine[Any, Any, "list[ImportReport]"]]
 
 AwsRole = Annotated[
@@ -162,7 +162,7 @@ Resources = Annotated[
 
 
 def part_json(record: "ImportPartRecord") -> dict[str, Any]:
-    """The part with its problems and what it holds."""
+    """Convert a part, with its problems and held removals, to JSON."""
     return {
         "part": part_name(record),
         "state": record.state,
@@ -177,22 +177,22 @@ def part_json(record: "ImportPartRecord") -> dict[str, Any]:
 
 
 def part_row(record: "ImportPartRecord") -> tuple[object, ...]:
-    """The row of a part, by PART_COLUMNS."""
+    """Make the table row of a part, by PART_COLUMNS."""
     times = format_age(record.read_at), format_age(record.complete_at)
     counts = record.items, record.problem_count, len(record.held)
     return (part_name(record), record.state, *times, *counts)
 
 
 def part_name(record: "ImportPartRecord") -> str:
-    """The name by which commands take it, e.g. github/acme.repositories."""
+    """Name of a part in commands, e.g. github/acme.repositories."""
     return f"{record.importer}/{record.part}"
 
 
 class Chosen(NamedTuple):
-    """Import that a command describes.
+    """An import described by a command.
 
-    `account` stands in for the table `[integrations.<vendor>.<instance>]`; `variable` is the one of
-    the environment that gives its credential.
+    `account` replaces the table `[integrations.<vendor>.<instance>]`; `variable` is the environment
+    variable with its credential.
     """
 
     kind: str
@@ -205,9 +205,9 @@ class Chosen(NamedTuple):
 def run_chosen_import(
     chosen: Chosen, database_url: str | None, *, plan: bool, as_json: bool
 ) -> None:
-    """Import what somebody chose, or plan that, and print the report.
+    """Run or plan the chosen import, and print the report.
 
-    Raises CommandError if something could not be read.
+    Raises CommandError if anything could not be read.
     """
     from factbook.operations import imports
 
@@ -224,7 +224,7 @@ def run_chosen_import(
 
 
 def run_imports(work: Work, database_url: str | None) -> "list[ImportReport]":
-    """Do the work on the database of the settings in force."""
+    """Run imports on the configured database."""
     import asyncio
 
     from factbook.backend import Backend
@@ -236,9 +236,9 @@ def run_imports(work: Work, database_url: str | None) -> "list[ImportReport]":
 
 
 def check_whole(states: Mapping[str, str], decide: str = DECIDE_ON_REMOVALS) -> None:
-    """Raise CommandError for a part, by its name, that is partial, or that holds removals.
+    """Raise CommandError if a part is partial or holds removals; `states` is by part name.
 
-    `decide` says how one decides on these.
+    `decide` is the advice on held removals.
     """
     partial = [name for name, state in states.items() if state == "partial"]
     held = [name for name, state in states.items() if state == "held"]
@@ -255,14 +255,14 @@ def check_whole(states: Mapping[str, str], decide: str = DECIDE_ON_REMOVALS) -> 
 
 
 def check_reports(found: Iterable["ImportReport"]) -> None:
-    """`check_whole` of the parts of reports."""
+    """Call `check_whole` for the parts of reports."""
     check_whole(
         {part_name(one.record): one.record.state for report in found for one in report.parts}
     )
 
 
 def print_report(report: "ImportReport", *, plan: bool) -> None:
-    """Print the parts, what changed by kind, the problems, and the calls."""
+    """Print the parts, the changes by kind, the problems and the number of calls."""
     columns = ["Part", "State", "Added", "Updated", "Removed", "Unchanged", "Held", "Problems"]
     print_table(columns, map(_result_row, report.parts))
     print_table(["Kind", "Change", "Entities"], _by_kind(report.parts))
@@ -289,13 +289,13 @@ class _Moving(Protocol):
 
 
 def print_moves(parts: Iterable[_Moving]) -> None:
-    """Print the entities that get another reference, if there are any."""
+    """Print the entities whose reference changes, if any."""
     if moves := [move for one in parts for move in sorted(one.moves.items())]:
         print_table(["Moved from", "To"], moves)
 
 
 def moves_json(one: _Moving) -> list[dict[str, str]]:
-    """The entities of a part that get another reference."""
+    """Convert the reference changes of a part to JSON."""
     return [{"from": old, "to": new} for old, new in sorted(one.moves.items())]
 
 
@@ -314,7 +314,7 @@ def _by_kind(parts: Sequence["PartResult"]) -> Iterator[tuple[object, ...]]:
 
 
 def report_json(report: "ImportReport", *, plan: bool) -> dict[str, Any]:
-    """The report as JSON, with every entity that changed."""
+    """Convert the report to JSON, with every changed entity."""
     return {
         "importer": report.importer,
         "plan": plan,
@@ -521,7 +521,7 @@ def import_gitea(
 def _choose_code_host(
     kind: str, instance: str, token: str | None, host: str, **options: Any
 ) -> Chosen:
-    """The import from a code host that a command describes; an option that is None is not given."""
+    """Make the import from a code host; omits options that are None."""
     given = {name: value for name, value in options.items() if value is not None}
     account = {"token": token, "host": host} if token else None
     return Chosen(kind, given, instance, account, f"{kind.upper()}_TOKEN")
@@ -694,7 +694,7 @@ app = typer.Typer(
 
 
 def importer_json(found: "ImporterDetail") -> dict[str, Any]:
-    """The importer with its runs, and its parts with their problems."""
+    """Convert an importer, its runs, and its parts with their problems to JSON."""
     status, stored = found.status, found.stored
     every = status.importer.every if status else None
     return {
@@ -827,7 +827,7 @@ def _decide_removals(
     database_url: str | None,
     result: str,
 ) -> None:
-    """List the held removals of a part, and decide on just these."""
+    """List the held removals of a part, and decide on exactly these."""
     part = _find_part(name, database_url)
     _print_held(part)
     record = run_on_database(database_url, decision, name, part.tag)
@@ -845,7 +845,7 @@ def _print_importer(name: str, database_url: str | None, *, as_json: bool) -> No
 
 
 def _find_part(name: str, database_url: str | None) -> "ImportPartRecord":
-    """The part of this name; raises CommandError if there is none."""
+    """Find the part of this name; raises CommandError for an unknown name."""
     from factbook.operations import imports
 
     known = {part_name(one): one for one in run_on_database(database_url, imports.import_parts)}
@@ -892,7 +892,7 @@ def run_importers(
     check_reports(found)
 
 
-# A command for each kind of importer, and one for those of the settings.
+# A command for each kind of importer, and one for configured importers.
 _COMMANDS: Mapping[str, Callable[..., object]] = {
     "run": run_importers,
     "aws": import_aws,

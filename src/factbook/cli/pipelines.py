@@ -1,4 +1,4 @@
-"""Parts of commands for pipelines: the required level, and the comment on a pull request."""
+"""Commands for pipelines: checking for a required level, and commenting on a pull request."""
 
 import os
 import re
@@ -25,7 +25,7 @@ from factbook.schemas.results import NextSteps
 _SCORECARDS_PATH = "/api/tech-insights/v1"
 
 MARK: Final = "<!-- factbook: checks -->"
-# GitHub takes 65,536 characters, GitLab more.
+# GitHub accepts 65,536 characters, GitLab more.
 LONGEST: Final = 60_000
 _CUT: Final = (
     "\n\n… The report is longer than a comment may be; the log of the pipeline has all of it.\n"
@@ -36,7 +36,7 @@ _SECONDS: Final = 30
 
 
 class GateResult(NamedTuple):
-    """Standing of an entity; `passed` if it has the wanted level."""
+    """Standing of an entity, and whether it has the required level."""
 
     standing: NextSteps
     wanted: str
@@ -62,7 +62,7 @@ class GateResult(NamedTuple):
 def check_gate(
     client: Client, entity: str, scorecard: str, wanted: str, *, if_known: bool
 ) -> GateResult:
-    """Standing of the entity; raises InputError for a level that the scorecard does not have."""
+    """Check an entity's level; raises InputError for a level the scorecard doesn't have."""
     path = segment(scorecard)
     shown = client.send(get_call(f"{_SCORECARDS_PATH}/scorecards/{path}", ShownScorecard))
     levels = [str(one["id"]) if isinstance(one, dict) else str(one) for one in shown.levels or []]
@@ -79,7 +79,7 @@ def check_gate(
 
 
 def print_gate(result: GateResult) -> None:
-    """Print the level, and what is missing for the next one."""
+    """Print the level, and the steps to the next one."""
     standing = result.standing
     level, best = standing.level or "no level", standing.level_if_known or "no level"
     known = "" if best == level else f", {best} once everything is known"
@@ -90,21 +90,21 @@ def print_gate(result: GateResult) -> None:
 
 
 class Review(NamedTuple):
-    """A pull or merge request: where its comments are, and how to ask for them."""
+    """A pull or merge request: the address of its comments, and how to call it."""
 
     comments: str
     headers: dict[str, str]
-    # Where a comment is replaced, before its id, and by which method.
+    # Address for replacing a comment, without the comment id, and the method.
     replaced: str
     method: Literal["PATCH", "PUT"]
-    # What tells the writer of a comment, and its value for the token in use.
+    # Member of a comment that identifies its author, and the value for this token.
     writer: tuple[str, str]
     identity: str | int | None = None
     me: str | None = None
 
 
 def current_review() -> Review:
-    """The request that this pipeline runs for; raises InputError where there is none."""
+    """Find the pull or merge request of this pipeline; raises InputError without one."""
     if os.environ.get("GITHUB_ACTIONS"):
         return _github_review()
     if os.environ.get("GITLAB_CI"):
@@ -121,7 +121,7 @@ def _github_review() -> Review:
         "authorization": f"Bearer {_read_variable('GITHUB_TOKEN')}",
         "accept": "application/vnd.github+json",
     }
-    # The token of a job is an application, which nobody can be signed in as.
+    # A job's token acts as an app, which no person can sign in as.
     writer, comments = ("user", "type"), f"{place}/{match[1]}/comments"
     return Review(comments, headers, f"{place}/comments", "PATCH", writer, "Bot")
 
@@ -136,7 +136,7 @@ def _gitlab_review() -> Review:
 
 
 def _read_variable(name: str) -> str:
-    """The value of a variable; raises InputError where it is missing."""
+    """Read an environment variable; raises InputError if it is missing."""
     value = os.environ.get(name, "").strip()
     if not value:
         raise InputError(f"{name} is not set.")
@@ -144,7 +144,7 @@ def _read_variable(name: str) -> str:
 
 
 def read_report(file: str) -> str:
-    """The report in a file, `-` being standard input; raises InputError for none."""
+    """Read a report from a file, or `-` for standard input; raises InputError if empty."""
     try:
         report = definitions.file_content(file).decode(errors="replace")
     except OSError as error:
@@ -155,7 +155,7 @@ def read_report(file: str) -> str:
 
 
 def comment_body(report: str) -> str:
-    """The text of the comment."""
+    """Make the text of the comment, with its mark, and cut if too long."""
     text = f"{MARK}\n{report.strip()}\n"
     return text if len(text) <= LONGEST else f"{text[: LONGEST - len(_CUT)]}{_CUT}"
 
@@ -163,9 +163,9 @@ def comment_body(report: str) -> str:
 def write_comment(
     review: Review, report: str, transport: httpx2.BaseTransport | None = None
 ) -> str:
-    """Write the comment, or replace it where it differs; returns what was done.
+    """Write the comment, or replace it if it differs; returns what was done.
 
-    Raises CommandError where the code host refuses or does not answer.
+    Raises CommandError if the code host refuses or doesn't answer.
     """
     text = comment_body(report)
     with httpx2.Client(headers=review.headers, timeout=_SECONDS, transport=transport) as http:
@@ -182,7 +182,7 @@ def write_comment(
 
 
 def _find_comment(http: httpx2.Client, review: Review) -> Iterator[dict[str, Any]]:
-    """Comments with the mark that the token in use has written."""
+    """Iterate over comments with the mark that this token wrote."""
     who, what = review.writer
     for page in range(1, _MOST_PAGES + 1):
         found = _call_code_host(http, "GET", f"{review.comments}?per_page={_PER_PAGE}&page={page}")
@@ -196,7 +196,7 @@ def _find_comment(http: httpx2.Client, review: Review) -> Iterator[dict[str, Any
 def _call_code_host(
     http: httpx2.Client, method: str, address: str, given: dict[str, str] | None = None
 ) -> Any:
-    """The JSON that the code host answers; raises CommandError."""
+    """Call the code host and decode its JSON answer; raises CommandError."""
     host = httpx2.URL(address).host
     try:
         answer = http.request(method, address, json=given)

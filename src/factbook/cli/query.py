@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 _SHOWN_FIELDS = ["kind", "metadata", "spec.type", "spec.owner"]
 _SEARCHED_FIELDS = ["metadata.name", "metadata.title"]
 _PAGE_SIZE = 500
-# A server asked for a bounded total says one more for any larger number.
+# A server returns this plus one as the bounded total of any larger number.
 _BOUND = 10_000
-# What the tool-call endpoint lacks is here.
+# This server has the tools that the tool-call endpoint lacks.
 _ALL_TOOLS = "/mcp"
 
 Filter = Annotated[
@@ -56,7 +56,7 @@ _ENVELOPE = (
 def typed_arguments(
     tools: Sequence["Tool"], name: str, pairs: Sequence[str]
 ) -> tuple[str, dict[str, Any]]:
-    """The tool's own name and its arguments, each of the type in the tool's schema.
+    """Find the tool's exact name, and convert arguments to the types in its schema.
 
     Raises InputError for an unknown tool or argument, listing the known ones, and for a value of
     another type.
@@ -231,7 +231,7 @@ def _count_total(
     *,
     exact: bool,
 ) -> int | None:
-    """Total number of entities, including those beyond the limit; None above the bound."""
+    """Count all matching entities, including those beyond the limit; None above the bound."""
     if limit is None or shown < limit:
         return shown
     text = None if search is None else (search, _SEARCHED_FIELDS)
@@ -244,7 +244,6 @@ def _count_total(
 
 
 def _count_in_words(shown: int, total: int | None) -> str:
-    """Number of entities shown, of how many."""
     if total is None:
         return f"{shown:,} of more than {_BOUND:,} entities; --exact counts them"
     count = f"{shown:,} of {total:,}" if total != shown else f"{total:,}"
@@ -258,7 +257,7 @@ def _search_entities(
     order: Sequence[str],
     fields: Sequence[str],
 ) -> Iterator["Entity"]:
-    """Entities with this text in their name or title, page by page."""
+    """Iterate over entities with this text in a searched field, page by page."""
     page = client.query(
         full_text=(text, _SEARCHED_FIELDS),
         filters=filters,
@@ -288,7 +287,7 @@ def _entity_row(entity: "Entity") -> tuple[object, ...]:
 
 
 def _set_name(annotations: Mapping[str, str]) -> str | None:
-    # What stands before the slash is a setting of the server.
+    # The part before the slash is a setting of the server.
     return next((annotations[key] for key in annotations if key.endswith("/entity-set")), None)
 
 
@@ -300,7 +299,7 @@ def _note_unknown(client: "Client", fields: Sequence[str]) -> None:
 
 
 def _filter_fields(filters: Sequence[str]) -> list[str]:
-    """Fields in conditions such as `kind=component,spec.type=service`."""
+    """List the fields in conditions such as `kind=component,spec.type=service`."""
     parts = [part.partition("=")[0].strip() for text in filters for part in text.split(",")]
     return [field for field in parts if field]
 
@@ -338,7 +337,7 @@ Where = Annotated[
     ),
 ]
 
-# What is no text, by the types of facts; a set and an object are JSON.
+# JSON Schema types of fact types other than text; sets and objects are given as JSON.
 _JSON: Final = {
     "integer": "integer",
     "float": "number",
@@ -349,7 +348,7 @@ _JSON: Final = {
 
 
 def fact_part(pairs: Sequence[str]) -> dict[str, str]:
-    """The part of the catalog in pairs `key=value`; raises CommandError."""
+    """Parse `key=value` pairs that select a part of the catalog; raises CommandError."""
     found: dict[str, str] = {}
     for pair in pairs:
         key, sign, value = pair.partition("=")
@@ -369,10 +368,10 @@ def print_distribution(
     part: Mapping[str, str],
     output: Output,
 ) -> None:
-    """Print the fact as the output wanted."""
+    """Print the distribution of a fact in the requested format."""
     if output == "csv":
         text = client.fact_values_csv(source, fact, part=part)
-        # A terminal shows it; whatever else takes it gets the bytes as they are.
+        # Escaped and with plain line ends for a terminal; unchanged for a file or pipe.
         print(printable(text.replace("\r\n", "\n")) if sys.stdout.isatty() else text, end="")
         return
     found = client.fact_distribution(source, fact, by=by, part=part)
@@ -563,7 +562,7 @@ def _print_facts(answer: Mapping[str, Any]) -> None:
 def _fact_rows(
     facts: Mapping[str, Any], stale: Collection[str], reasons: Mapping[str, str]
 ) -> Iterator[tuple[str, str, str | None]]:
-    """Rows of facts with values, then without; reasons are for a fact, a group or `*`."""
+    """Make rows of facts with values, then without; `reasons` is by fact, group or `*`."""
     for name, value in facts.items():
         yield name, f"{_value_text(value)} (stale)" if name in stale else _value_text(value), None
     others = "all others" if facts or len(reasons) > 1 else "all"
@@ -651,7 +650,7 @@ def _report_pushed(ref: str, pushed: "PushedFacts", *, quiet: bool) -> None:
 def _fact_item(
     schema: Mapping[str, "FactType"], values: Sequence[str], unknown: Sequence[str]
 ) -> dict[str, Any]:
-    """The facts and the reasons of an item, as far as there are any."""
+    """Make the facts and reasons of an item; omits either if empty."""
     facts = {
         name: typed_value(name, text, _JSON.get(schema[name].type, "string"))
         for name, text in _fact_pairs(schema, values)
@@ -663,7 +662,7 @@ def _fact_item(
 def _fact_pairs(
     schema: Mapping[str, "FactType"], pairs: Sequence[str]
 ) -> Iterator[tuple[str, str]]:
-    """Names of facts and the texts after them; raises InputError for an unknown fact."""
+    """Split pairs into fact names and texts; raises InputError for an unknown fact."""
     for pair in pairs:
         name, equals, text = pair.partition("=")
         if not equals:

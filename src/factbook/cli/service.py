@@ -1,4 +1,4 @@
-"""`factbook serve`, `migrate`, `backup`, `doctor` and so on: operation of the service."""
+"""`factbook serve`, `migrate`, `backup`, `doctor` and others: operation of the service."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -51,7 +51,7 @@ def serve(
       factbook serve --host 0.0.0.0 --port 8080 --workers 4
       factbook serve --database-url postgresql://factbook@db/factbook
     """
-    # The service is imported by the commands that are part of it, not by those that talk to one.
+    # Only commands that run or operate the service import it, not those that call a server.
     from factbook.operations import server
 
     server.serve(service_settings(database_url, host=host, port=port, workers=workers))

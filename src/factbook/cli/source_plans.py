@@ -1,4 +1,4 @@
-"""Sources as code: their files, plans and trials, and the files of `factbook sources new`."""
+"""Sources as code: files, plans and trials, and the files of `factbook sources new`."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -38,7 +38,7 @@ from factbook.outbound.outcomes import Missing
 
 _TEMPLATES: Final = Path(__file__).with_name("scaffold")
 _NAME: Final = re.compile(r"[a-z][a-z0-9]{1,39}", re.ASCII)
-# By the path in the package: the template.
+# Templates by path in the new package.
 _FILES: Final = {
     "README.md": "README.md",
     "pyproject.toml": "pyproject.toml",
@@ -55,12 +55,12 @@ _TEST: Final = "#   factbook sources test <file> --entity REF    tries it on one
 
 _LINES: Final = 12
 _LINE: Final = 200
-# Reasons that say something about the entity; all others are problems.
+# Reasons that are about the entity; all others are problems.
 _FINE: Final = {schema.NOT_APPLICABLE, schema.NO_ANNOTATION}
 
 
 class SourceFile(NamedTuple):
-    """A valid definition, and its place."""
+    """A valid definition and its place."""
 
     definition: CustomSourceDefinition
     origin: str
@@ -76,7 +76,7 @@ class SourceFile(NamedTuple):
 
 
 def read_source_files(places: Sequence[str]) -> list[SourceFile]:
-    """The definitions in files and directories; raises as `definitions.read_definitions` does."""
+    """Read the definitions in files and directories; raises as `definitions.read_definitions`."""
     return definitions.read_definitions(places, "a definition of a source", _parse_source_file)
 
 
@@ -88,7 +88,7 @@ def _parse_source_file(document: dict[str, Any], origin: str) -> SourceFile:
 
 @dataclass(frozen=True)
 class SourceStep(PlanStep):
-    """Change of one source; `breaking` describes the lost facts, by their names."""
+    """Change of one source; `breaking` describes lost facts, by name."""
 
     results = "facts and their history"
     breaking: Mapping[str, str] = field(default_factory=dict)
@@ -105,9 +105,9 @@ class SourceStep(PlanStep):
 def plan_sources_of(
     client: Client, read: Sequence[SourceFile], *, drafts: bool, prune: bool
 ) -> list[SourceStep]:
-    """Steps from the server to the files: definitions in file order, then deletions.
+    """Plan the steps that make the server match the files: changes in file order, then deletions.
 
-    Raises CommandError for an id of a builtin source, or a token that may not read definitions.
+    Raises CommandError for a builtin source's id, or a token that may not read definitions.
     """
     ids = [source.id for source in list_server_sources(client)]
     there = {one.id: client.data_source(one.id) for one in read if one.id in set(ids)}
@@ -123,7 +123,7 @@ def plan_sources_of(
 
 
 def list_server_sources(client: Client) -> Iterator[DataSource]:
-    """Every data source of the server."""
+    """Iterate over the data sources on the server."""
     page = client.data_sources()
     yield from page.data_sources
     while page.next_cursor:
@@ -132,7 +132,7 @@ def list_server_sources(client: Client) -> Iterator[DataSource]:
 
 
 def check_breaking(steps: Iterable[SourceStep]) -> None:
-    """Raise CommandError when publishing would remove facts."""
+    """Raise CommandError if publishing would lose facts."""
     lines = [f"{s.id}: {name} {what}" for s in steps for name, what in s.breaking.items()]
     if lines:
         raise CommandError(
@@ -144,7 +144,7 @@ def check_breaking(steps: Iterable[SourceStep]) -> None:
 
 
 def run_source_step(step: SourceStep, client: Client, *, drafts: bool, force: bool) -> str:
-    """Execute a step, and say what was done."""
+    """Execute a step; returns a description of what was done."""
     if step.document is None:
         client.delete_data_source(step.id)
         return "deleted"
@@ -159,7 +159,7 @@ def run_source_step(step: SourceStep, client: Client, *, drafts: bool, force: bo
 def _source_step(
     one: SourceFile, existing: DataSource | None, *, drafts: bool
 ) -> SourceStep | None:
-    """Step for a definition; None if nothing differs."""
+    """Plan the step for a definition; None if nothing differs."""
     document, there = one.definition.document, StoredDocuments()
     if existing is not None:
         there = _stored_documents(existing)
@@ -186,17 +186,17 @@ def _stored_documents(source: DataSource) -> StoredDocuments:
 
 
 def _problem_note(source: DataSource) -> str:
-    """Note on the reason that a source cannot be collected, such as a missing connection."""
+    """Format why a source can't be collected, such as a missing connection; may be empty."""
     return f"; it cannot be collected: {source.problem}" if source.problem else ""
 
 
 def _is_defined(source: DataSource) -> bool:
-    """True if it has a definition; builtin sources and those of plug-ins have none."""
+    """True if the source has a definition; sources that are builtin or from plug-ins don't."""
     return source.definition is not None
 
 
 def source_skeleton(name: str, type_: SourceType, owner: str | None = None) -> str:
-    """Template of a definition with this id and owner; raises InputError if one is invalid."""
+    """Write a template of a definition; raises InputError for an invalid id or owner."""
     text = definition.write_starter(
         name, type_, None if owner is None else _owner_reference(owner, type_)
     )
@@ -205,9 +205,9 @@ def source_skeleton(name: str, type_: SourceType, owner: str | None = None) -> s
 
 
 def integration_scaffold(name: str) -> dict[str, str]:
-    """The files of a package for a vendor of this id, by path.
+    """Make the files, by path, of an integration package for a vendor with this id.
 
-    Raises InputError for an id that is not one of an own vendor.
+    Raises InputError for an invalid id, or the id of an included vendor.
     """
     if not _NAME.fullmatch(name):
         raise InputError("The id of an integration is of lower-case letters and digits.")
@@ -220,7 +220,7 @@ def integration_scaffold(name: str) -> dict[str, str]:
 
 
 def _owner_reference(owner: str, type_: SourceType) -> str:
-    """The reference of a group that may own a source of this type."""
+    """Parse the reference of a group that may own a source of this type."""
     if type_ not in OWNED_TYPES:
         *some, last = (each for each in SOURCE_TYPES if each in OWNED_TYPES)
         raise InputError(
@@ -259,10 +259,10 @@ def try_source(
     *,
     renew: bool,
 ) -> Tried:
-    """The trial of a definition on an entity.
+    """Try a definition on an entity.
 
-    With a folder: from its recording, without a server, or else recorded there. Raises InputError
-    for an unusable recording, or an answer that cannot be recorded.
+    With a folder, replays the recording there without a server, or records one. Raises InputError
+    for an unusable recording, or an answer that can't be recorded.
     """
     definition = one.definition
     if folder is None:
@@ -283,7 +283,7 @@ def try_source(
 
 
 def print_source_trial(one: SourceFile, ref: EntityRef, trial: Tried) -> None:
-    """Print the request, the beginning of the answer, and the facts."""
+    """Print the request, the start of the answer, and the facts."""
     say(f"{one.id} about {ref}")
     if trial.request is not None:
         say(f"Request: {_request_line(trial.request)}")
@@ -295,12 +295,12 @@ def print_source_trial(one: SourceFile, ref: EntityRef, trial: Tried) -> None:
 
 
 def source_trial_json(one: SourceFile, ref: EntityRef, trial: Tried) -> dict[str, Any]:
-    """The trial in the form of `--json`."""
+    """Convert the trial to the form of `--json`."""
     return {"id": one.id, "entity": str(ref), **msgspec.to_builtins(trial)}
 
 
 def has_trial_failed(one: SourceFile, trial: Tried) -> bool:
-    """True if the trial shows a problem: no fact at all, or one that should have a value."""
+    """True if the trial found no fact, or a fact lacks a value that it should have."""
     if one.definition.type == "push":
         return False
     words = {schema.reason_word(reason) for reason in trial.reasons.values()}
@@ -338,7 +338,7 @@ def _trial_rows(definition: CustomSourceDefinition, trial: Tried) -> list[tuple[
 
 
 def load_recording(file: Path) -> Recording | None:
-    """Recording in a file; None when there is no file. Raises InputError for an invalid one."""
+    """Load a recording; None if the file is missing. Raises InputError for an invalid one."""
     try:
         return msgspec.json.decode(definitions.file_content(str(file)), type=Recording)
     except FileNotFoundError:
@@ -352,7 +352,7 @@ def load_recording(file: Path) -> Recording | None:
 def _save_recording(
     file: Path, definition: CustomSourceDefinition, entity: Mapping[str, Any], tried: Tried
 ) -> None:
-    """Record a trial; raises InputError for one that could not be replayed."""
+    """Record a trial; raises InputError if it couldn't be replayed."""
     answer = tried.answer
     if answer is None:
         raise InputError("There was no answer, so nothing was recorded.")
@@ -374,9 +374,9 @@ def _save_recording(
 
 
 def _replay_recording(recording: Recording, definition: CustomSourceDefinition) -> Tried:
-    """The trial again, with the current definition.
+    """Repeat a trial with the current definition and the recorded answer.
 
-    Raises InputError when the definition now makes another request.
+    Raises InputError if the definition now makes another request.
     """
     request = _render_request(definition, recording.entity)
     if isinstance(request, Missing):
@@ -397,7 +397,7 @@ def _replay_recording(recording: Recording, definition: CustomSourceDefinition) 
 def _render_request(
     definition: CustomSourceDefinition, entity: Mapping[str, Any]
 ) -> dict[str, Any] | Missing | None:
-    """Request of the current definition, in the recorded form."""
+    """Render the current definition's request in the recorded form."""
     if definition.request is not None:
         rendered = sources.render_request(definition.request, entity)
         if isinstance(rendered, Missing):
@@ -412,7 +412,7 @@ def _render_request(
 def _collect_recording(
     recording: Recording, definition: CustomSourceDefinition
 ) -> Collected | None:
-    """Result of the definition for the answer; None for an answer that was a failure."""
+    """Extract the definition's result from the answer; None if the answer is an error."""
     status, body = recording.answer.status, recording.answer.body.encode()
     if status is not None and not 200 <= status < 300:
         return None
@@ -420,7 +420,7 @@ def _collect_recording(
 
 
 def _without_headers(request: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """A request without its headers, which may hold a misplaced secret."""
+    """Remove the headers from a request, as they may contain a misplaced secret."""
     if request is None:
         return None
     return {name: value for name, value in request.items() if name != "headers"}

@@ -65,20 +65,20 @@ _SOURCE_COLUMNS = (
 
 Show = Callable[["RunRecord"], None]
 
-# Between two lines, when something has come and when nothing has.
+# Time between two lines with progress, and without.
 _EVERY_SECONDS: Final = 10.0
 _WAITING_SECONDS: Final = 60.0
 
 
 class SourceTable(NamedTuple):
-    """Heads of columns, and a row for each source."""
+    """Column headings, and a row for each source."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[object]]
 
 
 def tabulate_sources(found: Sequence["SourceStatus"]) -> SourceTable:
-    """Columns and rows; those who own sources are a column where there are any."""
+    """Make columns and rows; has an owner column if any source has an owner."""
     rows: list[Sequence[object]] = list(map(_source_row, found))
     if not any(each.source.owner for each in found):
         return SourceTable(_SOURCE_COLUMNS, rows)
@@ -88,7 +88,7 @@ def tabulate_sources(found: Sequence["SourceStatus"]) -> SourceTable:
 
 
 def source_json(status: "SourceStatus") -> dict[str, Any]:
-    """The state of a source."""
+    """Convert the state of a source to JSON."""
     from factbook.facts import freshness
 
     source, known, next_run, at = status
@@ -116,7 +116,7 @@ def _source_row(status: "SourceStatus") -> tuple[object, ...]:
     if known.running is not None:
         wait = known.running.wait(status.at)
         shown = f"{state}, {wait or 'running'}"
-        if wait:  # the limit is what it waits for
+        if wait:  # shows the limit that the run waits for
             figures = (*figures[:-2], known.running.rate_limit_left, figures[-1])
     succeeded, problem = format_age(known.succeeded_at, status.at), last and last.error
     return (status.source.id, shown, succeeded, *figures, next_run, problem)
@@ -144,12 +144,12 @@ def worker(database_url: DatabaseUrl = None) -> None:
 
 
 def _sharing(database_url: str) -> "type[LaneCollector] | None":
-    """The collector of workers that share the work, where that is possible and installed."""
+    """Return the collector for workers that share the work, if possible and installed."""
     if database_url.startswith("sqlite") or find_spec("dbos") is None:
         return None
     from factbook import process
 
-    # Among what DBOS imports, croniter asks the program `file` about the interpreter.
+    # DBOS imports croniter, which runs the program `file` on the interpreter.
     with process.without_variables():
         from factbook.collection.lanes import LaneCollector
 
@@ -178,7 +178,7 @@ def collect(
     from factbook.backend import Backend
     from factbook.operations import commands
 
-    # How the run ends is what the command itself says.
+    # The command itself reports how the run ended.
     settings = msgspec.structs.replace(settings_from(database_url), log_level="error")
     with Backend.traced_meanwhile(settings) as service, run_progress(source) as show:
         run = asyncio.run(commands.collect_now(service, source, entity, show))
@@ -333,7 +333,7 @@ class Lines:
         print_note(f"Collecting {source_id}")
 
     def show(self, run: "RunRecord") -> None:
-        """Print the progress, unless printed a moment ago; the end is printed by the caller."""
+        """Print the progress unless printed a moment ago; the caller prints the end."""
         figures = (run.entities, run.covered, run.failed, run.calls)
         is_new = figures != self._told
         pause = _EVERY_SECONDS if is_new else _WAITING_SECONDS
@@ -355,7 +355,7 @@ class Lines:
 
 
 def _further_counts(run: "RunRecord") -> str:
-    """Further counts of the run: `3 failed, 45 calls`."""
+    """Format further counts of the run: `3 failed, 45 calls`."""
     counts = ((run.failed, "failed"), (run.calls, "call" if run.calls == 1 else "calls"))
     return ", ".join(f"{count:,} {word}" for count, word in counts if count)
 
@@ -446,7 +446,7 @@ def new_source(
         file = Path(f"{name}.yaml")
         files = {file: source_plans.source_skeleton(name, type_, owner)}
         trial = f"try it: factbook sources test {file} --entity REF"
-        # A trial shows what is extracted, and of what is pushed nothing is.
+        # A trial shows extracted facts; sources of type push extract none.
         then = f"publish it: factbook sources apply {file}" if type_ == "push" else trial
         hint = f"Edit it, then {then}"
     for file, text in files.items():
@@ -584,7 +584,6 @@ def _source_steps(
     drafts: bool,
     prune: bool,
 ) -> list["SourceStep"]:
-    """Steps that make the server match the files."""
     from factbook.cli import source_plans
 
     with show_progress("Reading") as show:

@@ -5,9 +5,8 @@
         for entity in factbook.entities(filters=["kind=component"]):
             ...
 
-Every method is written once, in `calls` and the modules named after it, as a function that
-returns a `Call`: the request, and the reader of its answer. The two classes differ only in how they
-send one.
+Every method is written once, in `calls`, as a function that returns a `Call`: the request, and the
+reader of its answer. The two classes differ only in how they send a call.
 """
 
 import sys
@@ -66,7 +65,7 @@ from factbook.schemas.facts import PublishedVersion as Version
 from factbook.schemas.facts import Run as SourceRun
 from factbook.schemas.facts import ShownFact as FactType
 
-# Names of the modules that `calls` and `answers` were made of, for programs that import them.
+# Former modules that are now part of `calls` and `answers`, for programs that import them.
 catalog_calls = digest_calls = event_calls = source_calls = tool_calls = calls
 errors = responses = answers
 _CALLS = ("catalog_calls", "digest_calls", "event_calls", "source_calls", "tool_calls")

@@ -1,4 +1,4 @@
-"""Answers and errors of a server, as the client reads them."""
+"""Types of a server's answers and errors."""
 
 from collections.abc import Callable, Collection
 from typing import Any, TypeVar
@@ -17,9 +17,9 @@ T = TypeVar("T")
 
 
 class SetItem(WireAnswer):
-    """An entity of a set as the server stores it: the described `Item` without `rawData`.
+    """An entity of a set, as the server stores it: `Item` of the API without `rawData`.
 
-    `rawData` has the content of `entity` again and would double the memory of a large set.
+    `rawData` repeats the content of `entity`, which would double the memory of a large set.
     """
 
     id: str
@@ -32,9 +32,9 @@ class SetItem(WireAnswer):
 
 
 class PushAnswer(WireAnswer):
-    """The result of a push, or of a dry run: that one has `difference` and no `items`.
+    """The result of a push or a dry run; a dry run has `difference` and no `items`.
 
-    The server describes the two as `Pushed` and `Tried`.
+    The API describes these as `Pushed` and `Tried`.
     """
 
     set: str
@@ -47,7 +47,7 @@ class PushAnswer(WireAnswer):
 
 
 class SetItemPage(WireAnswer):
-    """A page of a set's entities; `next_cursor` asks for the next one and is None on the last."""
+    """A page of a set's entities; `next_cursor` leads to the next page, and is None on the last."""
 
     set: str
     items: list[SetItem]
@@ -56,9 +56,9 @@ class SetItemPage(WireAnswer):
 
 
 class DataSourcePage(WireAnswer):
-    """A page of data sources: the builtin ones first, then the custom ones by their ids.
+    """A page of data sources: builtin sources first, then custom sources by id.
 
-    They have a `definition`, which is None here: only a source that is asked for by its id has it.
+    Their `definition` is None here; call `data_source` to get it.
     """
 
     data_sources: list[OneSource]
@@ -67,9 +67,9 @@ class DataSourcePage(WireAnswer):
 
 
 class TrialAnswer(WireAnswer):
-    """The result of a trial, of the server or replayed: `Trial` without the entity.
+    """The result of a trial, from the server or replayed: `Trial` of the API without the entity.
 
-    `reasons` says by fact, or "" for all of them, why there is none.
+    `reasons` says why a fact has no value, by its name, or "" for all facts.
     """
 
     request: dict[str, Any] | None
@@ -79,9 +79,9 @@ class TrialAnswer(WireAnswer):
 
 
 class WebhookAnswer(Webhook):
-    """A webhook, as every call answers with it; the server describes three types.
+    """A webhook, in the form all calls return; the API describes three types.
 
-    `secret` is there when it was just made, `undelivered` when it was asked for by its id.
+    Only `create_webhook` returns `secret`, and only `webhook` returns `undelivered`.
     """
 
     secret: str | None = None
@@ -89,7 +89,7 @@ class WebhookAnswer(Webhook):
 
 
 class WebhookAnswers(WireAnswer):
-    """Every webhook, the oldest first."""
+    """All webhooks, oldest first."""
 
     webhooks: list[WebhookAnswer]
 
@@ -103,7 +103,7 @@ class ServerInfo(WireAnswer):
 
 
 class Initialized(WireAnswer):
-    """The answer to a handshake: the protocol revision to speak, and with whom."""
+    """The answer to a handshake: the protocol revision, and who the server is."""
 
     protocol_version: str
     server_info: ServerInfo
@@ -111,7 +111,7 @@ class Initialized(WireAnswer):
 
 
 class ToolDescription(WireAnswer):
-    """A tool of the tool-call endpoint, with the JSON Schemas of its arguments and its answer."""
+    """A tool of the tool-call endpoint, with JSON Schemas of its arguments and answer."""
 
     name: str
     input_schema: dict[str, Any]
@@ -122,18 +122,18 @@ class ToolDescription(WireAnswer):
 
 
 class ClientError(Exception):
-    """Something kept the client from its answer."""
+    """The client could not get an answer."""
 
 
 class ConnectionFailed(ClientError):
-    """The server was not reached, or the connection broke before the answer was complete."""
+    """The server could not be reached, or the connection broke before the answer was complete."""
 
 
 class ApiError(ClientError):
-    """The server refused.
+    """The server refused a request.
 
-    `details` holds the further members of its error object, such as `problems` of a push that is
-    not valid, `[{path, message}]`, and `conflicts`, `[{entityRef, owner}]`.
+    `details` has the other members of the error object, such as `problems` of an invalid push,
+    `[{path, message}]`, and `conflicts`, `[{entityRef, owner}]`.
     """
 
     def __init__(self, status: int, name: str, message: str, details: dict[str, Any]) -> None:
@@ -159,11 +159,11 @@ class ToolCallError(ClientError):
 
 
 class UnexpectedAnswer(ClientError):
-    """The answer is none that a Factbook server gives; perhaps the address is another's."""
+    """The answer isn't from a Factbook server; the address may be wrong."""
 
 
 def decode_answer(type_: type[T], response: httpx2.Response) -> T:
-    """The body as that type. Raises UnexpectedAnswer when it is none."""
+    """Decode the body as a type. Raises UnexpectedAnswer if it doesn't fit."""
     try:
         return msgspec.json.decode(response.content, type=type_)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -174,16 +174,16 @@ def decode_answer(type_: type[T], response: httpx2.Response) -> T:
 
 
 def accept_nothing(_: httpx2.Response) -> None:
-    """An answer that says no more than that it was done."""
+    """Accept an answer without content."""
     return
 
 
 def receive_answer(
     read: Callable[[httpx2.Response], T], response: httpx2.Response, answers: Collection[int] = ()
 ) -> T:
-    """Read a response with `read`. Raises ClientError for one that is an error.
+    """Read a response with `read`. Raises ClientError for an error response.
 
-    `answers` are the statuses that `read` understands beside those of success.
+    `answers` are statuses besides success that `read` understands.
     """
     if response.is_success or response.status_code in answers:
         return read(response)
@@ -194,7 +194,7 @@ def receive_answer(
 
 
 def read_refusal(response: httpx2.Response) -> ClientError:
-    """The error of a response: a REST one, a JSON-RPC one, one of RFC 6750, or a proxy's."""
+    """Make the error for a response from REST, JSON-RPC, RFC 6750 or a proxy."""
     status = response.status_code
     try:
         body = msgspec.json.decode(response.content, type=dict[str, Any])

@@ -53,10 +53,10 @@ from factbook.schemas.facts import (
 T = TypeVar("T")
 Parameters = list[tuple[str, str]]
 
-# `{word}` is the client's push word; whatever else is put into a path has its braces encoded.
+# `{word}` is the client's push word; braces in all other parts of a path are encoded.
 _PUSH = "/api/catalog/{word}-entities"
 TIMEOUT = 60.0
-# A set of 100,000 entities takes the server half a minute, and a slow disk or network longer.
+# A set of 100,000 entities takes the server half a minute, or longer with a slow disk or network.
 _PUSH_TIMEOUT = 900.0
 
 _CATALOG = "/api/catalog"
@@ -65,7 +65,7 @@ PAGE_SIZE = 500
 
 DATA_SOURCES = "/api/tech-insights/v1"
 _SOURCES = f"{DATA_SOURCES}/data-sources"
-# A trial asks a vendor, which may take its time.
+# A trial waits for a vendor, which may be slow.
 _TEST_TIMEOUT = 180.0
 
 _EVENTS = "/api/events"
@@ -79,9 +79,9 @@ _REVISION = "2025-11-25"
 
 @dataclass(frozen=True, kw_only=True)
 class Call(Generic[T]):
-    """A request, and how its answer is read; `timeout` is how long to wait for it, in seconds.
+    """A request, and the reader of its answer; `timeout` is in seconds.
 
-    `answers` are the statuses that are answers as well, beside those of success.
+    `answers` are statuses besides success that count as answers.
     """
 
     method: str
@@ -95,7 +95,7 @@ class Call(Generic[T]):
 
 
 def query_parameters(**values: object) -> Parameters:
-    """Query parameters without those that are None; a list gives one for each of its elements."""
+    """Build query parameters; leaves out None, and repeats a parameter for each list element."""
     found: Parameters = []
     for name, value in values.items():
         if isinstance(value, (list, tuple)):
@@ -106,7 +106,7 @@ def query_parameters(**values: object) -> Parameters:
 
 
 def get_call(path: str, answer: type[T], **params: object) -> Call[T]:
-    """A call that reads something; parameters that are None are left out."""
+    """Make a call that reads; leaves out parameters that are None."""
     return Call(
         method="GET",
         path=path,
@@ -118,14 +118,14 @@ def get_call(path: str, answer: type[T], **params: object) -> Call[T]:
 def send_call(
     method: str, path: str, answer: type[T], body: object = None, *, timeout: float = TIMEOUT
 ) -> Call[T]:
-    """A call that changes something, with a body unless that is None."""
+    """Make a call that writes, with a body unless that is None."""
     content = None if body is None else msgspec.json.encode(body)
     read = partial(decode_answer, answer)
     return Call(method=method, path=path, read=read, content=content, timeout=timeout)
 
 
 def segment(text: str) -> str:
-    """A text as one segment of a path: dots alone would lead to another one."""
+    """Encode text as one path segment, including `.` and `..`, which would change the path."""
     return text.replace(".", "%2E") if text in {".", ".."} else quote(text, safe="")
 
 
@@ -142,12 +142,12 @@ def push(
     max_removals: int | str | None = None,
     if_match: int | None = None,
 ) -> Call[PushAnswer]:
-    """Replace the content of a set by these entities, and return the changes.
+    """Replace the content of a set with these entities, and return the changes.
 
-    With `dry_run` nothing is written. `on_conflict="take"` takes over references that another set
-    holds. A push that would remove more than `max_removals` entities (or per cent: `"10%"`), or
-    whose set has left the revision `if_match`, raises ApiError (409, 412), as one with an entity
-    that is not valid does (400); then nothing was written.
+    `dry_run` writes nothing. `on_conflict="take"` takes references from the sets that own them.
+    Raises ApiError, and writes nothing, if an entity is invalid (400), if the push would remove
+    more than `max_removals` entities (or percent: `"10%"`) (409), or if the set is no longer at
+    revision `if_match` (412).
     """
     return Call(
         method="PUT",
@@ -163,14 +163,14 @@ def push(
 
 
 def sets() -> Call[list[SetSummary]]:
-    """Every set that has entities."""
+    """List the sets that have entities."""
     return Call(
         method="GET", path=f"{_PUSH}/sets", read=lambda response: decode_answer(Sets, response).sets
     )
 
 
 def set(set_id: str, *, limit: int | None = None, cursor: str | None = None) -> Call[SetItemPage]:
-    """The entities of a set: all of them, or `limit` of them from `cursor` on."""
+    """List the entities of a set: all of them, or `limit` of them from `cursor` on."""
     return get_call(_set_path(set_id), SetItemPage, limit=limit, cursor=cursor)
 
 
@@ -180,7 +180,7 @@ def delete_set(set_id: str) -> Call[PushAnswer]:
 
 
 def revisions(set_id: str) -> Call[list[Revision]]:
-    """The pushes that changed a set, as many as the server keeps."""
+    """List the pushes that changed a set, as far back as the server keeps them."""
     return Call(
         method="GET",
         path=f"{_set_path(set_id)}/revisions",
@@ -195,7 +195,7 @@ def restore(
     on_conflict: str | None = None,
     max_removals: int | str | None = None,
 ) -> Call[PushAnswer]:
-    """Put the content that a set had at a revision back, as a new one; options as for `push`."""
+    """Restore a set's content at a revision, as a new revision; options are as for `push`."""
     return Call(
         method="POST",
         path=f"{_set_path(set_id)}/revisions/{revision}/restore",
@@ -207,7 +207,7 @@ def restore(
 
 @dataclass(frozen=True)
 class EntityBatch:
-    """Some of the entities that were asked for, and the call for the next ones."""
+    """A batch of the requested entities, and the call for the next batch."""
 
     items: list[Entity]
     next: "Call[EntityBatch] | None"
@@ -229,11 +229,11 @@ def entities(
     limit: int | None = None,
     offset: int | None = None,
 ) -> Call[EntityBatch]:
-    """The catalog's entities, one after the other, asked for in pages of at most 500.
+    """Iterate over the catalog's entities, in pages of at most 500.
 
-    `filters` has conditions such as `kind=component,spec.type=service`: those in one string must
-    all hold, of several strings one. `fields` are dotted paths, `order` is `asc:` or `desc:` and a
-    path, and `limit` bounds the number of entities in all.
+    `filters` has conditions such as `kind=component,spec.type=service`. An entity has to meet all
+    conditions of at least one string. `fields` are dotted paths, `order` is `asc:` or `desc:` and a
+    path, and `limit` bounds the total number of entities.
     """
     chosen = query_parameters(
         filter=filters, fields=",".join(fields) or None, order=order, offset=offset
@@ -258,17 +258,17 @@ def _read_page(left: int | None, response: httpx2.Response) -> EntityBatch:
     target = response.links.get("next", {}).get("url")
     if target is None or left == 0:
         return EntityBatch(items, None)
-    # Only the query is taken: a token follows no link to another host, and a proxy may have moved
-    # the server below a path that it does not know of.
+    # Uses only the link's query: the token must not go to another host, and a proxy may serve the
+    # server below a path that the server doesn't know.
     return EntityBatch(
         items, _page_call(parse_qsl(urlsplit(target).query, keep_blank_values=True), left)
     )
 
 
 def entity(ref: str) -> Call[Entity]:
-    """The entity with the reference `kind:namespace/name`, or `kind:name` in `default`.
+    """Get the entity with the reference `kind:namespace/name`, or `kind:name` in `default`.
 
-    Raises ApiError with status 404 when there is none, and ValueError for anything else.
+    Raises ApiError (404) for a missing entity, and ValueError for an invalid reference.
     """
     return get_call(_entity_path(ref), Entity)
 
@@ -276,7 +276,7 @@ def entity(ref: str) -> Call[Entity]:
 def entities_by_refs(
     refs: Sequence[str], *, fields: Sequence[str] = ()
 ) -> Call[list[Entity | None]]:
-    """The entities with these references, in their order, and None for each that does not exist."""
+    """Get the entities with these references, in this order, with None for missing entities."""
     body: dict[str, Any] = {"entityRefs": list(refs)}
     if fields:
         body["fields"] = list(fields)
@@ -300,13 +300,13 @@ def query(
     cursor: str | None = None,
     total_items: Literal["include", "exclude", "bounded"] | None = None,
 ) -> Call[EntityPage]:
-    """A page of the entities that fit, with their number and the cursors of its neighbours.
+    """Get a page of matching entities, with the total and cursors of the pages beside it.
 
-    `filters` and `fields` are as for `entities`; `predicate` says more than `filters` can and is
-    given instead of it. `order` has fields with `"asc"` or `"desc"`; `full_text` is a text and the
-    fields that have to contain it. `cursor` is one of another page, and repeats what that one asked
-    for except `limit` and `fields`. `total_items` is `"exclude"` for none, or `"bounded"` for one
-    that is 10,001 for any larger number. Raises ValueError for `filters` beside `predicate`.
+    `filters` and `fields` are as for `entities`; `predicate` replaces `filters` and is more
+    expressive. `order` has fields with `"asc"` or `"desc"`; `full_text` is a text and the fields to
+    search for it. `cursor` comes from another page and repeats its query, except `limit` and
+    `fields`. `total_items` is `"exclude"` for no total, or `"bounded"` for a total of at most
+    10,001. Raises ValueError if both `filters` and `predicate` are given.
     """
     path = f"{_CATALOG}/entities/by-query"
     term, within = full_text if full_text else (None, ())
@@ -343,9 +343,9 @@ def query(
 def facets(
     facets: Sequence[str], *, filters: Sequence[str] = ()
 ) -> Call[dict[str, list[FacetValue]]]:
-    """The values that fields such as `kind` or `spec.type` have, each with how many have it.
+    """Count entities by the values of fields such as `kind` or `spec.type`.
 
-    Only entities that fit `filters` are counted, which is as for `entities`.
+    Counts only entities that match `filters`, which are as for `entities`.
     """
     return Call(
         method="GET",
@@ -356,9 +356,9 @@ def facets(
 
 
 def ancestry(ref: str) -> Call[Ancestry]:
-    """The entity with this reference and those that it comes from, with how they hang together.
+    """Get the entity with this reference and its ancestors, with their relationships.
 
-    Raises ApiError with status 404 when there is none, and ValueError for an invalid reference.
+    Raises ApiError (404) for a missing entity, and ValueError for an invalid reference.
     """
     return get_call(f"{_entity_path(ref)}/ancestry", Ancestry)
 
@@ -369,11 +369,11 @@ def validate(
     location: str = "url:https://localhost/entity-validator",
     warn: Callable[[str], None] | None = None,
 ) -> Call[list[str]]:
-    """List the problems that the server's strict rules find in an entity; none if it is valid.
+    """List the problems of an entity by the server's strict rules; empty if it is valid.
 
-    These rules are narrower than those of a push. `location` says where the entity would come
-    from. `warn` is given each sentence about annotations of a valid entity that no integration can
-    read. Nothing is written.
+    These rules are stricter than those of a push. `location` is where the entity would come from.
+    `warn` is called with a sentence for each annotation of a valid entity that no integration can
+    read. Writes nothing.
     """
     return Call(
         method="POST",
@@ -385,15 +385,15 @@ def validate(
 
 
 def remove(uid: str) -> Call[None]:
-    """Remove the entity with this `metadata.uid`; nothing happens when there is none."""
+    """Remove the entity with this `metadata.uid`, if it exists."""
     path = f"{_CATALOG}/entities/by-uid/{segment(uid)}"
     return Call(method="DELETE", path=path, read=accept_nothing)
 
 
 def refresh(ref: str) -> Call[None]:
-    """Have the facts of the entity with this reference collected again, within seconds.
+    """Request that the facts of an entity be collected again, within seconds.
 
-    Raises ApiError with status 404 when there is none.
+    Raises ApiError (404) for a missing entity.
     """
     content = msgspec.json.encode({"entityRef": ref})
     return Call(method="POST", path=f"{_CATALOG}/refresh", read=accept_nothing, content=content)
@@ -417,7 +417,7 @@ def _read_problems(warn: Callable[[str], None] | None, response: httpx2.Response
     try:
         invalid = msgspec.json.decode(response.content, type=_Invalid)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        # A request that cannot be read is answered 400 as well.
+        # An unreadable request also gets 400.
         raise read_refusal(response) from None
     return [error.message for error in invalid.errors]
 
@@ -430,28 +430,28 @@ def _read_warnings(response: httpx2.Response) -> list[str]:
 
 
 def data_sources(*, limit: int | None = None, cursor: str | None = None) -> Call[DataSourcePage]:
-    """The data sources, builtin and custom: at most 100, or `limit` of them, from `cursor` on."""
+    """List builtin and custom data sources: at most 100, or `limit`, from `cursor` on."""
     return get_call(_SOURCES, DataSourcePage, limit=limit, cursor=cursor)
 
 
 def data_source(source_id: str) -> Call[OneSource]:
-    """The data source with this id. Raises ApiError with status 404 when there is none."""
+    """Get the data source with this id. Raises ApiError (404) for an unknown id."""
     return get_call(_source_path(source_id), OneSource)
 
 
 def put_data_source(definition: Mapping[str, Any]) -> Call[OneSource]:
-    """Make a definition the draft of the data source that it names, new or not.
+    """Save a definition as the draft of the data source with its id, which may be new.
 
-    One that says what is published already ends the draft. Raises ApiError (400) with every problem
-    of the definition.
+    A definition equal to the published one deletes the draft. Raises ApiError (400) with every
+    problem of the definition.
     """
     return send_call("PUT", _source_path(str(definition["id"])), OneSource, definition)
 
 
 def publish_data_source(source_id: str, *, force: bool = False) -> Call[OneSource]:
-    """Publish the draft of a data source under its next version; without a draft nothing changes.
+    """Publish the draft of a data source as its next version; does nothing without a draft.
 
-    Raises ApiError (409), unless forced, when a fact is removed or gets another type.
+    Raises ApiError (409) if a fact would be removed or change type, unless `force` is set.
     """
     return send_call("POST", f"{_source_path(source_id)}/publish", OneSource, {"force": force})
 
@@ -462,23 +462,23 @@ def delete_data_source(source_id: str) -> Call[None]:
 
 
 def test_data_source(definition: Mapping[str, Any], entity: str) -> Call[TrialAnswer]:
-    """Try a definition on one entity and store nothing; return request, answer and facts."""
+    """Try a definition on an entity without storing anything; returns request, answer and facts."""
     body = {"entity": entity, "definition": definition}
     path = f"{_source_path(str(definition['id']))}/test"
     return send_call("POST", path, TrialAnswer, body, timeout=_TEST_TIMEOUT)
 
 
 def run_data_source(source_id: str, *, entity: str | None = None) -> Call[Run]:
-    """Begin to collect a data source now, for every entity or for one.
+    """Start collecting a data source now, for every entity or for one.
 
-    Raises ApiError (409) when a run of everything is under way, or nothing collects the source.
+    Raises ApiError (409) during a run for every entity, or if no process collects the source.
     """
     body = {} if entity is None else {"entity": entity}
     return send_call("POST", f"{_source_path(source_id)}/run", Run, body)
 
 
 def data_source_runs(source_id: str) -> Call[list[Run]]:
-    """The last runs of a data source, newest first."""
+    """List the last runs of a data source, newest first."""
     return Call(
         method="GET",
         path=f"{_source_path(source_id)}/runs",
@@ -489,10 +489,10 @@ def data_source_runs(source_id: str) -> Call[list[Run]]:
 def push_facts(source_id: str, items: Iterable[Mapping[str, Any]]) -> Call[PushedFacts]:
     """Push facts to a data source of the type `push`: up to 1,000 items.
 
-    An item is `{"entity": ref, "facts": {name: value}}`, with a `timestamp` when the facts are of
-    another moment than now. It replaces what the source says about the entity; with `"merge": True`
-    other facts keep their values. `"reasons": {name: text}` says why facts are unknown. The
-    answer lists the problems of each item; facts without one are stored.
+    An item is `{"entity": ref, "facts": {name: value}}`, with a `timestamp` unless the facts are
+    current. The item replaces the source's facts about the entity; with `"merge": True` other facts
+    keep their values. `"reasons": {name: text}` says why facts are unknown. The answer lists the
+    problems of each item; facts without a problem are stored.
     """
     return send_call("POST", _facts_path(source_id), PushedFacts, {"items": list(items)})
 
@@ -504,7 +504,7 @@ def facts(
     limit: int | None = None,
     cursor: str | None = None,
 ) -> Call[LatestFacts]:
-    """The latest facts of a data source: of one entity, or a page of all of them."""
+    """Get the latest facts of a data source: about one entity, or a page of all entities."""
     return get_call(_facts_path(source_id), LatestFacts, entity=entity, limit=limit, cursor=cursor)
 
 
@@ -517,7 +517,7 @@ def fact_history(
     limit: int | None = None,
     cursor: str | None = None,
 ) -> Call[History]:
-    """A page of the facts that an entity had, newest first, of these data sources or of all.
+    """Get a page of an entity's fact history, newest first, from these data sources or all.
 
     `start` and `end` are ISO 8601 with a UTC offset.
     """
@@ -536,9 +536,9 @@ def fact_history(
 def fact_distribution(
     source_id: str, fact: str, *, by: str | None = None, part: Mapping[str, str] | None = None
 ) -> Call[FactDistribution]:
-    """The distribution of a fact over the entities that its data source is about.
+    """Get the distribution of a fact over the entities that its data source covers.
 
-    `by` adds figures for each `owner`, `system` or `kind`. `part` narrows it by `kind`,
+    `by` adds figures for each `owner`, `system` or `kind`. `part` filters entities by `kind`,
     `namespace`, `owner`, `system`, `type` and `lifecycle`.
     """
     path = f"{_facts_path(source_id)}/distribution"
@@ -555,9 +555,9 @@ def fact_values(
     cursor: str | None = None,
     **wanted: str,
 ) -> Call[ValuePage]:
-    """A page of the entities with their value of a fact, or why they have none.
+    """Get a page of entities with their value of a fact, or the reason they have none.
 
-    `sort` is `value` or `-value`. `wanted` are `known`, `reason`, `value`, `min` and `below`.
+    `sort` is `value` or `-value`. `wanted` may have `known`, `reason`, `value`, `min` and `below`.
     """
     given = {**(part or {}), **wanted, "sort": sort, "limit": limit, "cursor": cursor}
     return get_call(f"{_facts_path(source_id)}/values", ValuePage, fact=fact, **given)
@@ -566,7 +566,7 @@ def fact_values(
 def fact_values_csv(
     source_id: str, fact: str, *, part: Mapping[str, str] | None = None
 ) -> Call[str]:
-    """The entities with their value of a fact, all of them, as CSV."""
+    """Get all entities with their value of a fact, as CSV."""
     return Call(
         method="GET",
         path=f"{_facts_path(source_id)}/values.csv",
@@ -593,11 +593,11 @@ def events(
     limit: int | None = None,
     wait: int | None = None,
 ) -> Call[Events]:
-    """A page of what changed: from the oldest event that is kept, or behind the cursor `after`.
+    """Get a page of events: from the oldest that is kept, or after the cursor `after`.
 
-    `after="now"` begins with what comes next; `wait` holds the answer back for up to so many
-    seconds, 30 at most, until something does. Raises ApiError (410) for a cursor of events that
-    are not kept any more.
+    `after="now"` starts with the next event; `wait` delays the answer until there is an event, for
+    up to this many seconds, at most 30. Raises ApiError (410) for a cursor of events that are no
+    longer kept.
     """
     return Call(
         method="GET",
@@ -617,7 +617,7 @@ def events(
 
 
 def webhooks() -> Call[list[WebhookAnswer]]:
-    """Every webhook, the oldest first."""
+    """All webhooks, oldest first."""
     return Call(
         method="GET",
         path=_WEBHOOKS,
@@ -626,30 +626,30 @@ def webhooks() -> Call[list[WebhookAnswer]]:
 
 
 def webhook(webhook_id: str) -> Call[WebhookAnswer]:
-    """A webhook, with what could not be delivered. Raises ApiError (404) when there is none."""
+    """Get a webhook with its undelivered messages. Raises ApiError (404) for an unknown id."""
     return get_call(_webhook_path(webhook_id), WebhookAnswer)
 
 
 def create_webhook(url: str, *, types: Sequence[str] = ()) -> Call[WebhookAnswer]:
-    """Send every event from now on to an address, or those of some types.
+    """Send all future events, or those of some types, to an address.
 
-    The secret that signs them is in this answer and never again.
+    Only this answer contains the secret that signs the messages.
     """
     return send_call("POST", _WEBHOOKS, WebhookAnswer, {"url": url, "types": list(types)})
 
 
 def delete_webhook(webhook_id: str) -> Call[None]:
-    """Remove a webhook, and what waits to be sent to it."""
+    """Remove a webhook and its pending messages."""
     return Call(method="DELETE", path=_webhook_path(webhook_id), read=accept_nothing)
 
 
 def enable_webhook(webhook_id: str) -> Call[WebhookAnswer]:
-    """Send to a webhook again, beginning with what could not be delivered."""
+    """Enable a webhook again, starting with its undelivered messages."""
     return send_call("POST", f"{_webhook_path(webhook_id)}/enable", WebhookAnswer)
 
 
 def test_webhook(webhook_id: str) -> Call[TriedWebhook]:
-    """Send a message of the type `webhook.test` now, once, and return the result."""
+    """Send one message of the type `webhook.test` now, and return the result."""
     return send_call("POST", f"{_webhook_path(webhook_id)}/test", TriedWebhook)
 
 
@@ -658,7 +658,7 @@ def _webhook_path(webhook_id: str) -> str:
 
 
 def digests() -> Call[list[ShownDigest]]:
-    """Every digest, by owner."""
+    """List all digests, ordered by owner."""
     return Call(
         method="GET",
         path=_DIGESTS,
@@ -667,7 +667,7 @@ def digests() -> Call[list[ShownDigest]]:
 
 
 def digest(digest_id: str) -> Call[ShownDigest]:
-    """A digest, with what became of the last one. Raises ApiError (404) when there is none."""
+    """Get a digest with the result of its last message. Raises ApiError (404) for an unknown id."""
     return get_call(_digest_path(digest_id), ShownDigest)
 
 
@@ -681,7 +681,7 @@ def create_digest(
     hour: int = 8,
     time_zone: str = "UTC",
 ) -> Call[ShownDigest]:
-    """Send what changes for an owner, or for everybody, to a channel from now on."""
+    """Create a digest, which sends changes for an owner, or for everyone, to a channel."""
     return send_call(
         "POST",
         _DIGESTS,
@@ -701,7 +701,7 @@ def replace_digest(
     hour: int = 8,
     time_zone: str = "UTC",
 ) -> Call[ShownDigest]:
-    """Replace a digest; without `url` its address stays, and so does `form`."""
+    """Replace a digest; `url` and `form` stay as they are if None."""
     body = _digest_body(form, owner, cadence, day, hour, time_zone)
     return send_call(
         "PUT", _digest_path(digest_id), ShownDigest, body if url is None else {**body, "url": url}
@@ -714,7 +714,7 @@ def delete_digest(digest_id: str) -> Call[None]:
 
 
 def test_digest(digest_id: str) -> Call[TriedWebhook]:
-    """Send what the next digest would tell by now, once, and return the result."""
+    """Send the current content of the next digest once, and return the result."""
     return send_call("POST", f"{_digest_path(digest_id)}/test", TriedWebhook)
 
 
@@ -761,9 +761,9 @@ class _ToolList(msgspec.Struct):
 
 
 def initialize(path: str = TOOLS_PATH) -> Call[Initialized]:
-    """The handshake that agents begin with; the other calls need none.
+    """Do the handshake that agents start with; other calls don't need one.
 
-    `path` is that of another server of tools, such as `/mcp`.
+    `path` leads to another tool server, such as `/mcp`.
     """
     params = {
         "protocolVersion": _REVISION,
@@ -774,17 +774,16 @@ def initialize(path: str = TOOLS_PATH) -> Call[Initialized]:
 
 
 def tools(path: str = TOOLS_PATH) -> Call[list[ToolDescription]]:
-    """The tools that the tool-call endpoint offers, or the server at another path."""
+    """List the tools of the tool-call endpoint, or of the tool server at another path."""
     return _rpc("tools/list", {}, lambda response: _read_result(_ToolList, response).tools, path)
 
 
 def call(
     tool: str, arguments: Mapping[str, Any] | None = None, path: str = TOOLS_PATH
 ) -> Call[dict[str, Any]]:
-    """Call a tool of the tool-call endpoint, or of the server at another path; its result.
+    """Call a tool of the tool-call endpoint, or of the server at another path; return its result.
 
-    Raises ToolCallError when the tool says that it cannot answer, and ProtocolError when there is
-    no such tool.
+    Raises ToolCallError if the tool cannot answer, and ProtocolError for an unknown tool.
     """
     return _rpc("tools/call", {"name": tool, "arguments": arguments or {}}, _read_tool_result, path)
 

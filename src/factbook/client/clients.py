@@ -1,4 +1,4 @@
-"""The two clients; the functions that make calls are common to both."""
+"""The two clients, which share the functions that make calls."""
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import contextmanager
@@ -66,7 +66,7 @@ def _each_soon(
 
 @contextmanager
 def _connecting(server: str) -> Iterator[None]:
-    """Raise ConnectionFailed for every error of the HTTP library in this block."""
+    """Convert every error of the HTTP library in this block to ConnectionFailed."""
     try:
         yield
     except httpx2.TimeoutException:
@@ -76,7 +76,7 @@ def _connecting(server: str) -> Iterator[None]:
 
 
 def _client_options(server: str, token: str | None) -> dict[str, Any]:
-    """Options of both HTTP clients. Raises ValueError for an address or token that is none."""
+    """Options of both HTTP clients. Raises ValueError for an invalid address or token."""
     if not server.startswith(("http://", "https://")):
         raise ValueError(f"{server!r} is no server address: it begins with http:// or https://.")
     headers = {"accept": "application/json", "content-type": "application/json"}
@@ -87,14 +87,14 @@ def _client_options(server: str, token: str | None) -> dict[str, Any]:
 
 def _sendable(token: str) -> str:
     token = token.strip()
-    # Refused here because the HTTP library's own refusal quotes the header.
+    # Checked here because the HTTP library's own error message quotes the header.
     if not (token.isascii() and token.isprintable()):
         raise ValueError("The token has characters that a token cannot have.")
     return token
 
 
 def _request_arguments(call: Call[T], word: str) -> dict[str, Any]:
-    """The arguments that both kinds of HTTP client take for a request."""
+    """Build the arguments of a request, for either HTTP client."""
     return {
         "method": call.method,
         "url": call.path.replace("{word}", word),
@@ -106,10 +106,10 @@ def _request_arguments(call: Call[T], word: str) -> dict[str, Any]:
 
 
 class Client:
-    """A connection to a server, to be closed or used in a `with` statement.
+    """A connection to a server; close it, or use it in a `with` statement.
 
-    `transport` replaces the network. Raises ValueError for an address or a token that cannot be
-    used; every method raises ClientError.
+    `transport` replaces the network. Raises ValueError for an invalid address or token; every
+    method raises ClientError.
     """
 
     def __init__(
@@ -188,7 +188,7 @@ class Client:
 
 
 class AsyncClient:
-    """The same as `Client`, awaited; `entities` is iterated with `async for`."""
+    """Like `Client`, but awaited; iterate over `entities` with `async for`."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """Counts and durations of this process: its requests, its event loop and its use of the database.
 
 They are plain numbers, counted by the event loop alone, without names of entities, people or
-tokens; `prometheus` puts them into Prometheus's form on a scrape.
+tokens; `scrape` renders them for Prometheus.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    # Handlers import the metrics, and need no observer of the database.
+    # Handlers import the metrics, but need no database observer.
     from factbook.storage.database import Running
 
 _SECONDS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60)
@@ -37,7 +37,7 @@ class Durations:
         self.total += seconds
 
     def cumulative(self) -> list[tuple[str, float]]:
-        """Each bound with the number of durations up to it."""
+        """List each bound with the number of durations up to it."""
         count, found = 0, []
         for bound, inside in zip(_BOUNDS, self.buckets, strict=True):
             count += inside
@@ -56,13 +56,13 @@ class _Write:
 
     def running(self) -> AbstractContextManager[None]:
         """Note the start of the transaction."""
-        # One that is run again does not wait again.
+        # A transaction that is retried doesn't wait again.
         self.begun = self.begun or time.perf_counter()
         return nullcontext()
 
 
 class Load:
-    """Measures waiting and running times in this process, as an observer of its database."""
+    """Database observer that measures waiting and running times in this process."""
 
     statement: None = None  # only writes are measured
 
@@ -74,12 +74,12 @@ class Load:
 
     @property
     def waiting(self) -> int:
-        """Writes that wait for their turn."""
+        """Number of writes that wait for their turn."""
         return sum(one.begun is None for one in self.open)
 
     @contextmanager
     def write(self) -> Iterator["Running"]:
-        """Measure a write from the moment it is asked for."""
+        """Measure a write from the moment it is requested."""
         this = _Write()
         self.open.add(this)
         try:
@@ -116,7 +116,7 @@ class Metrics:
         """Count one answered request."""
         durations = self.requests.get((route, method, status))
         if durations is None:
-            # A client can make up methods, and every one would be remembered.
+            # Clients can invent methods, and each would take memory.
             key = (route, method if method in _METHODS else "other", status)
             durations = self.requests.setdefault(key, Durations())
         durations.add(seconds)
@@ -126,7 +126,7 @@ class Metrics:
         self.calls[tool, outcome] += 1
 
     def pushed(self, changes: dict[str, int]) -> None:
-        """Count what one push changed."""
+        """Count the changes of one push."""
         self.entities.update(changes)
 
     def left_out_of_audit(self, records: int) -> None:
@@ -142,5 +142,5 @@ class Metrics:
         self.cut_off_answers[reason] += 1
 
     def posted(self, outcome: str) -> None:
-        """Count one message to a webhook."""
+        """Count one webhook message."""
         self.messages[outcome] += 1

@@ -1,4 +1,4 @@
-"""Tracing with OpenTelemetry: its spans, and the parts of the application that it wraps."""
+"""Tracing with OpenTelemetry: makes spans, and wraps parts of the application in them."""
 
 import asyncio
 import logging
@@ -46,11 +46,11 @@ from factbook.tools import Context as ToolContext
 from factbook.tools import Tool
 
 _MILLISECOND: Final = 1_000_000
-# Of a transaction; a large push has thousands.
+# Statement spans per transaction; a large push has thousands of statements.
 MOST_STATEMENTS: Final = 100
 _VERB = re.compile(r"\b(SELECT|INSERT|UPDATE|DELETE)\b")
 _TABLE = re.compile(r"\b(?:FROM|INTO|UPDATE)\s+([a-z_][a-z_0-9]*)")
-# They are asked for all the time, by machines.
+# Machines request these all the time.
 UNTRACED_PATHS: Final = frozenset({"/healthz", "/readyz", "/metrics", "/static/{name}"})
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"})
 _PROPAGATOR = TraceContextTextMapPropagator()
@@ -64,7 +64,7 @@ class _Ids(NamedTuple):
 
 
 class WorkIds(RandomIdGenerator):
-    """Random ids, except for spans of a work, which derive from its key in every process."""
+    """Generator of random ids; ids of a work's spans derive from its key, in every process."""
 
     def __init__(self) -> None:
         self._given: ContextVar[_Ids | None] = ContextVar("ids", default=None)
@@ -88,13 +88,13 @@ class WorkIds(RandomIdGenerator):
 
 
 def work_ids(work: Work) -> _Ids:
-    """Ids of the work's trace and of the span that covers all of it."""
+    """Derive the ids of the work's trace and of the span that covers the whole work."""
     digest = sha256(f"{work.name} {work.key}".encode()).digest()
     return _Ids(int.from_bytes(digest[:16]), int.from_bytes(digest[16:24]))
 
 
 class OpenSpan:
-    """An open span as the rooms below see it."""
+    """An open span, in the form that the rooms below use."""
 
     __slots__ = ("_span",)
 
@@ -127,7 +127,7 @@ class SpanMaker:
         outgoing: bool = False,
         within: Work | None = None,
     ) -> Iterator[OpenSpan]:
-        """A span around a block, a child of the open one, or within the trace of the work."""
+        """Make a span around a block: a child of the open span, or in the trace of `within`."""
         span = self.tracer.start_span(
             name,
             None if within is None else self._context(within),
@@ -157,10 +157,9 @@ class SpanMaker:
         return set_span_in_context(NonRecordingSpan(self._span_context(work)), Context())
 
     def _span_context(self, work: Work) -> SpanContext:
-        """Context of the work's root span, which is recorded when the work is over.
+        """Context of the work's root span, which is recorded when the work ends.
 
-        The sampler decides from the trace id alone, so every process agrees on whether it is
-        recorded.
+        The sampler decides from the trace id alone, so all processes agree on whether to record it.
         """
         trace, span = work_ids(work)
         result = self._provider.sampler.should_sample(None, trace, work.name)
@@ -171,9 +170,9 @@ class SpanMaker:
 
 @contextmanager
 def enter_span(span: Span) -> Iterator[None]:
-    """Make the span the current one inside the block and end it with it; errors mark it failed.
+    """Make the span current inside the block, and end it after; errors mark it as failed.
 
-    Not even the message of an error is recorded: it may contain text from a client.
+    Error messages aren't recorded, as they may contain text from a client.
     """
     with close_span(span), use_span(span, record_exception=False, set_status_on_exception=False):
         yield
@@ -181,7 +180,7 @@ def enter_span(span: Span) -> Iterator[None]:
 
 @contextmanager
 def close_span(span: Span) -> Iterator[None]:
-    """End the span with the block without making it the current one; errors mark it failed."""
+    """End the span after the block, without making it current; errors mark it as failed."""
     try:
         yield
     except BaseException as error:
@@ -198,7 +197,7 @@ def mark_failed(span: Span, kind: str) -> None:
 
 
 def find_open_ids() -> Mapping[str, str]:
-    """Ids of the open span as log lines show them."""
+    """Ids of the open span, formatted for log lines."""
     found = get_current_span().get_span_context()
     if not found.is_valid:
         return {}
@@ -224,7 +223,7 @@ class StatementSpans:
 
     @contextmanager
     def statement(self, sql: str, table: str = "") -> Iterator[None]:
-        """A span around a statement. It is not made current: it has no children."""
+        """Make a span around a statement; it has no children, so it doesn't become current."""
         if not get_current_span().is_recording():
             yield
             return
@@ -234,7 +233,7 @@ class StatementSpans:
 
     @contextmanager
     def write(self) -> Iterator[Running]:
-        """A span around a transaction, with one for its wait for a writer."""
+        """Make a span around a transaction, and one around its wait for a writer."""
         if not get_current_span().is_recording():
             yield nullcontext
             return
@@ -244,12 +243,12 @@ class StatementSpans:
             try:
                 yield lambda: self._running(span, waiting)
             finally:
-                if waiting.is_recording():  # it was never its turn
+                if waiting.is_recording():  # the write never got its turn
                     waiting.end()
 
     @contextmanager
     def _running(self, span: Span, waiting: Span) -> Iterator[Around]:
-        """Counts the statements of a transaction, and makes spans for the first of them."""
+        """Count the statements of a transaction, and make spans for the first ones."""
         if waiting.is_recording():
             waiting.end()
         count = 0
@@ -260,20 +259,19 @@ class StatementSpans:
             return nullcontext() if count > MOST_STATEMENTS else self.statement(sql, table)
 
         try:
-            # The threads of writers know nothing of who asks.
+            # Writer threads don't share the caller's context.
             with use_span(span, record_exception=False, set_status_on_exception=False):
                 yield counted
         finally:
             span.set_attribute("factbook.db.statements", count)
 
     def _begun(self, name: str, attributes: dict[str, str]) -> Span:
-        """Start a span as a child of the open one."""
         given = self._system | attributes
         return self._tracer.start_span(name, kind=SpanKind.CLIENT, attributes=given)
 
 
 class Traced:
-    """Application of a route, with a span for each request; a route of None is an unknown one."""
+    """Application of a route, with a span for each request; None stands for unknown routes."""
 
     def __init__(self, application: ASGIApp, route: str | None, tracer: Tracer) -> None:
         self._application = application
@@ -300,7 +298,7 @@ class Traced:
 
 
 def trace_tool(tool: Tool, maker: SpanMaker) -> Tool:
-    """Wrap a tool in a span for each call whose arguments are valid."""
+    """Wrap a tool so that each call with valid arguments has a span."""
     attributes: Attributes = {"mcp.method.name": "tools/call", "gen_ai.tool.name": tool.name}
 
     async def run(arguments: Any, context: ToolContext) -> str:
@@ -318,9 +316,9 @@ def _record_answer(span: Span, status: int) -> None:
 
 
 def _parent_context(scope: Scope) -> Context | None:
-    """Parent context from the client's `traceparent`; nothing else of a client's is kept.
+    """Parent context from the client's `traceparent`; the client's other trace data is ignored.
 
-    None when there is none: a request of the service to itself is a child of the open span.
+    None without that header: a request of the service to itself is a child of the open span.
     """
     given = [text for name, text in scope["headers"] if name == b"traceparent"]
     if len(given) != 1:
@@ -343,7 +341,7 @@ class OpenTelemetry(Tracing):
     """Wraps the parts of the application in spans."""
 
     def __init__(self) -> None:
-        """Raises ConfigurationError for a variable of OpenTelemetry that cannot be used."""
+        """Raises ConfigurationError for an unusable OpenTelemetry variable."""
         ids = WorkIds()
         self._provider = _build_provider(ids)
         self.tracer = self._maker = SpanMaker(self._provider, ids)
@@ -372,11 +370,11 @@ class OpenTelemetry(Tracing):
 
 
 def _build_provider(ids: IdGenerator) -> TracerProvider:
-    """Tracer provider that exports as OpenTelemetry's environment variables say.
+    """Build a tracer provider from OpenTelemetry's environment variables.
 
     Raises ConfigurationError for a value that OpenTelemetry does not accept.
     """
-    # It would write a line for every batch that cannot be sent, and every span that finds no room.
+    # OpenTelemetry would log a line for every batch that can't be sent and every dropped span.
     logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
     about = Resource({"service.name": "factbook", "service.version": version("factbook")})
     try:
@@ -393,14 +391,14 @@ def _build_provider(ids: IdGenerator) -> TracerProvider:
 
 def _close_provider(made: TracerProvider) -> None:
     """Send what is queued, and return after a few seconds even if that failed."""
-    # It may wait much longer for a collector that does not answer.
+    # `shutdown` may wait much longer for a collector that doesn't answer.
     thread = threading.Thread(target=made.shutdown, name="traces-close", daemon=True)
     thread.start()
     thread.join(CLOSE_SECONDS)
 
 
 class _ReportingExporter(SpanExporter):
-    """Exporter that logs when spans begin to be lost and when they arrive again, not each batch."""
+    """Exporter that logs when spans start to be lost and when they arrive again, not each batch."""
 
     def __init__(self, exporter: SpanExporter) -> None:
         self._exporter = exporter

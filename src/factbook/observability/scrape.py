@@ -1,4 +1,4 @@
-"""Metrics of a process and of what is stored, as Prometheus scrapes them."""
+"""Metrics of a process and of stored data, in Prometheus's format."""
 
 import shutil
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
@@ -43,7 +43,7 @@ IMPORTER_STATES: Final = ("complete", "partial", "held", "failed")
 
 
 def collect_importer_metrics(statuses: Sequence[ImporterStatus]) -> Iterator[Metric]:
-    """State of each importer. Alerts rely on the times."""
+    """Metrics of each importer's state. Alerts rely on the times."""
     for name, about, value in _IMPORTER_GAUGES:
         gauge = GaugeMetricFamily(f"factbook_importer_{name}", about, labels=("importer",))
         for one in statuses:
@@ -165,7 +165,7 @@ def _build_gauge(name: str, about: str, value: float) -> GaugeMetricFamily:
 
 
 def _build_time_gauge(name: str, about: str, milliseconds: int | None) -> GaugeMetricFamily:
-    """Gauge of a moment, without a sample where there is none."""
+    """Gauge of a time; has no sample if the time is None."""
     return GaugeMetricFamily(name, about, None if milliseconds is None else milliseconds / SECOND)
 
 
@@ -182,7 +182,7 @@ def collect_source_metrics(
     pushed: Mapping[str, int],
     now: int,
 ) -> Iterator[Metric]:
-    """State of each source that was collected or pushed to. Alerts rely on the times."""
+    """Metrics of each source that was collected or pushed to. Alerts rely on the times."""
     for name, about, value in _SOURCE_GAUGES:
         gauge = GaugeMetricFamily(f"factbook_source_{name}", about, labels=("source",))
         for id_, source in sources.items():
@@ -210,7 +210,7 @@ def _build_condition_gauges(
     pushed: Mapping[str, int],
     now: int,
 ) -> Iterator[Metric]:
-    """Gauges of each source's state, and of its being a healthy one."""
+    """Gauges of each source's state, and of whether that state is healthy."""
     up = GaugeMetricFamily(
         "factbook_source_up",
         "Whether the source is up: 0 when it is down, late, or partly failing.",
@@ -231,7 +231,7 @@ def _build_condition_gauges(
 
 
 def render_metrics(metrics: Metrics, further: Iterable[Metric] = ()) -> bytes:
-    """The metrics, with `further` ones, in Prometheus's text format."""
+    """Render the metrics and the `further` ones in Prometheus's text format."""
     registry = CollectorRegistry()
     for collector in (GCCollector, PlatformCollector, ProcessCollector):
         collector(registry=registry)
@@ -299,7 +299,6 @@ class _Families:
 
 
 def _build_counter(name: str, about: str, label: str, counts: Mapping[str, int]) -> Metric:
-    """A counter with one label."""
     found = CounterMetricFamily(name, about, labels=(label,))
     for value, count in counts.items():
         found.add_metric((value,), count)
@@ -348,7 +347,7 @@ def collect_load_metrics(load: Load, database: Database) -> Iterator[Metric]:
 
 
 async def collect_replica_metrics(use: ReplicaUse | None) -> AsyncIterator[Metric]:
-    """Metrics of the read replica, if there is one; of its lag as long as that is known."""
+    """Metrics of the read replica, if there is one; includes its lag while that is known."""
     if use is None:
         return
     counts = {"replica": use.served, "primary": use.refused}
@@ -368,7 +367,6 @@ async def collect_replica_metrics(use: ReplicaUse | None) -> AsyncIterator[Metri
 
 
 def _build_histogram(durations: Durations, name: str, about: str) -> Metric:
-    """A histogram without labels."""
     return HistogramMetricFamily(
         name, about, buckets=durations.cumulative(), sum_value=durations.total
     )
@@ -382,7 +380,7 @@ async def render_scrape(
     now: int,
     database_url: str,
 ) -> bytes:
-    """Every metric in Prometheus's text format; of the stored ones what the database answers."""
+    """Render all metrics in Prometheus's text format, without stored ones if the database fails."""
     known: dict[str, runs.SourceHealth] = {}
     sources = registry.fixed.sources
     kept: list[Metric] = []

@@ -1,6 +1,6 @@
-"""Status of the service for its operators, in parts that are read and fail apart.
+"""Status of the service for operators, in parts that are read, and can fail, independently.
 
-Everything is read from indexes or small tables, as often as a page is opened.
+Each page view reads everything anew, from indexes or small tables.
 """
 
 import math
@@ -34,7 +34,7 @@ _MEGABYTE: Final = 1_000_000
 
 
 class StatusLine(NamedTuple):
-    """A line of the status: a number or a text, the time it is about, and if it is `bad`."""
+    """A status line: a number or text, the time it refers to, and whether it is `bad`."""
 
     name: str
     value: int | str
@@ -43,7 +43,7 @@ class StatusLine(NamedTuple):
 
 
 class StatusPart(NamedTuple):
-    """A part of the status; `unknown` is the reason why it could not be read, else empty."""
+    """A part of the status; `unknown` says why it couldn't be read, and is empty otherwise."""
 
     title: str
     lines: list[StatusLine]
@@ -51,7 +51,7 @@ class StatusPart(NamedTuple):
 
 
 class Observed(NamedTuple):
-    """The running process whose status is read."""
+    """The running process whose status is shown."""
 
     database: Database
     metrics: Metrics
@@ -60,7 +60,7 @@ class Observed(NamedTuple):
 
 
 async def read_status(observed: Observed) -> list[StatusPart]:
-    """Every part of the status, one after the other, so that a page takes one connection."""
+    """Read the parts of the status one by one, as a page should take only one connection."""
     return [await _read_part(title, reader, observed) for title, reader in _PARTS.items()]
 
 
@@ -71,7 +71,7 @@ async def _read_part(title: str, reader: "_Reader", observed: Observed) -> Statu
     except FactbookError as error:
         return StatusPart(title, [], error.message)
     except Exception as error:
-        # Whatever a damaged schema makes a driver say may quote rows: it goes to the log alone.
+        # With a damaged schema, a driver's message may quote rows: it only goes to the log.
         log.exception("status.part_failed", part=title)
         return StatusPart(title, [], f"It could not be read: {type(error).__name__}, see the log.")
 

@@ -1,1 +1,1 @@
-"""Operations: server, local commands, doctor and backups."""
+"""Operation of the service: server, commands on the database, doctor and backups."""

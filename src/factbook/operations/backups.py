@@ -1,7 +1,7 @@
-"""Online backups of a SQLite database, and their restoration.
+"""Back up a SQLite database online, and restore backups.
 
-A backup is one SQLite file: the database as of one moment and, in a table of its own, the key of
-its tokens and secrets, without which the backup would be of little use.
+A backup is one SQLite file: the database as of one moment and, in a separate table, the key of its
+tokens and secrets, which a restored service needs.
 """
 
 import asyncio
@@ -36,10 +36,10 @@ from factbook.storage.migrations import list_migrations
 from factbook.storage.sqlite import DatabaseFile
 from factbook.webhooks import store
 
-# Told again and again how much is done, and of how much.
+# Called repeatedly with the amount done and the total.
 ShowProgress = Callable[[int, int], None]
 
-# Pages of a step, 8 MiB: so often progress is told.
+# Pages per step, 8 MiB; progress is shown after each step.
 _STEP: Final = 2048
 
 _PATTERN: Final = re.compile(r"factbook-\d{8}T\d{6}Z\.db")
@@ -49,7 +49,7 @@ _PRIVATE: Final = 0o600
 _DIGEST: Final = 64
 _PIECE: Final = 2**20
 
-# What every connection to a SQLite file holds a lock on while it is open in WAL mode.
+# Bytes that every open connection to a SQLite file locks in WAL mode.
 # Source: https://www.sqlite.org/fileformat2.html, 1.6 the lock-byte page, and os_unix.c.
 _SHARED: Final = 0x40000002
 _SHARED_BYTES: Final = 510
@@ -61,17 +61,17 @@ _WITH_POSTGRESQL: Final = (
 
 
 def copy_database(source: Path, target: Path, show: ShowProgress) -> None:
-    """Fill the target, an empty file, with the content of the source as of the start of the copy.
+    """Copy the source, as of the start of the copy, into the target, which is an empty file.
 
-    Writers of the source neither wait nor restart the copy: all of it is read in one transaction.
-    The target is one file without a journal. Raises UnavailableError, InputError for a source that
-    is no database.
+    Writers of the source neither wait nor restart the copy, as one transaction reads everything.
+    The target is one file without a journal. Raises UnavailableError, and InputError for a source
+    that isn't a database.
     """
     with readable_errors(source), closing(open_to_read(source)) as live:
         live.execute("BEGIN")
         live.execute("SELECT count(*) FROM sqlite_master").fetchone()
         with closing(sqlite3.connect(target, isolation_level=None)) as copied:
-            # The copy is of no use before it is whole, and then it is brought to the disk.
+            # The copy is useless until complete, and is synced to disk then.
             copied.execute("PRAGMA journal_mode = OFF")
             copied.execute("PRAGMA synchronous = OFF")
             live.backup(
@@ -84,10 +84,10 @@ def copy_database(source: Path, target: Path, show: ShowProgress) -> None:
 
 
 def open_to_read(path: Path) -> sqlite3.Connection:
-    """A connection that does not create a missing file.
+    """Open a connection without creating a missing file.
 
-    Raises UnavailableError for a write-ahead log that is damaged: SQLite would take it for empty,
-    and remove it when the connection is closed.
+    Raises UnavailableError for a damaged write-ahead log: SQLite would treat the log as empty, and
+    remove it when the connection closes.
     """
     file = path.resolve()
     DatabaseFile(file).verify_log()
@@ -98,7 +98,7 @@ def open_to_read(path: Path) -> sqlite3.Connection:
 def check_structure(path: Path, *, whole: bool = False, copy_of: Path | None = None) -> None:
     """Raise InputError unless the structure of the database is sound.
 
-    `whole` compares indexes with their tables, too. A defect of a copy is a defect of its source.
+    `whole` also compares indexes with their tables. The error names `copy_of` in place of a copy.
     """
     with readable_errors(path), closing(open_to_read(path)) as database:
         found = database.execute(f"PRAGMA {'integrity' if whole else 'quick'}_check(1)").fetchone()
@@ -108,7 +108,7 @@ def check_structure(path: Path, *, whole: bool = False, copy_of: Path | None = N
 
 
 def copy_size(path: Path) -> int:
-    """Size of a copy of the database in bytes."""
+    """Size that a copy of the database would have, in bytes."""
     with readable_errors(path), closing(open_to_read(path)) as database:
         [pages] = database.execute("PRAGMA page_count").fetchone()
         [page] = database.execute("PRAGMA page_size").fetchone()
@@ -116,12 +116,12 @@ def copy_size(path: Path) -> int:
 
 
 def make_whole(path: Path) -> None:
-    """Checkpoint the log beside a file of our own into it.
+    """Checkpoint the log of a database that only this process uses into its file.
 
-    Raises UnavailableError where that fails.
+    Raises UnavailableError if that fails.
     """
     with readable_errors(path), closing(open_to_read(path)) as connection:
-        # Nobody else may have it open, so there is nobody to wait for.
+        # No other process may have the file open, so there is no lock to wait for.
         connection.execute("PRAGMA busy_timeout = 0")
         [busy, _, _] = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     if busy:
@@ -132,7 +132,7 @@ def make_whole(path: Path) -> None:
 
 
 def to_disk(path: Path) -> None:
-    """Return when the content of a file, or the names in a folder, are on the disk."""
+    """Sync the content of a file, or the names in a folder, to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -142,7 +142,7 @@ def to_disk(path: Path) -> None:
 
 @contextmanager
 def readable_errors(path: Path) -> Iterator[None]:
-    """Translate errors of SQLite or the system into errors with a message for people."""
+    """Translate errors of SQLite or the system into errors with a readable message."""
     try:
         yield
     except sqlite3.DatabaseError as error:
@@ -157,9 +157,9 @@ def readable_errors(path: Path) -> Iterator[None]:
 class Note(NamedTuple):
     """Metadata stored in a backup: its time, the version that made it, and its key.
 
-    `key` is the content of the key file, None where the settings had the key. `key_check` tells
-    whether another key is the same one. `checksum` is a random text and the SHA-256 of the file
-    with zeros in the place of that digest; None in backups of earlier releases.
+    `key` is the content of the key file, or None if the settings had the key. `key_check` shows
+    whether another key is the same. `checksum` is a random text and the SHA-256 of the file with
+    zeros in place of that digest; None in backups of earlier releases.
     """
 
     made_at: int
@@ -180,12 +180,12 @@ def write_backup(
     replace: bool = False,
     keep: int | None = None,
 ) -> Path:
-    """Copy a database that is in use; returns the file that was made.
+    """Copy a database that is in use; returns the backup's path.
 
-    `to` is a file, or a folder, in which the file is named after the time and the newest `keep` are
-    kept. The file is readable for its owner alone, was read once to its end, and is on the disk.
-    Raises InputError, ConflictError for a file that exists and is not to be replaced,
-    UnavailableError when there is no room or something fails: then nothing is left behind.
+    `to` is a file or a folder; in a folder, the file is named after the time, and the newest `keep`
+    are kept. Only its owner can read the file, which was verified in full and synced to disk.
+    Raises InputError, ConflictError for a file that exists without `replace`, and UnavailableError
+    if there is no room or something fails; nothing is left behind then.
     """
     if not database.exists():
         raise InputError(f"There is no database {database}.")
@@ -213,7 +213,7 @@ def write_backup(
 
 
 def note_in(file: Path) -> Note | None:
-    """Metadata of a backup; None for a copy that was made by other means."""
+    """Read the metadata of a backup; None for a copy made by other means."""
     with readable_errors(file), closing(open_to_read(file)) as database:
         if not database.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (_TABLE,)).fetchone():
             return None
@@ -224,7 +224,7 @@ def note_in(file: Path) -> Note | None:
 
 
 def check_checksum(file: Path, note: Note) -> None:
-    """Raise InputError if a backup isn't what it was when it was made."""
+    """Raise InputError if a backup has changed since it was made."""
     if note.checksum is None:
         return
     with readable_errors(file):
@@ -237,23 +237,23 @@ def check_checksum(file: Path, note: Note) -> None:
 
 
 def forget_note(database: Path) -> None:
-    """Remove the key from a copy that is to be used."""
+    """Remove the note, with its key, from a copy that a service will use."""
     with readable_errors(database), closing(open_to_read(database)) as connection:
         connection.execute("PRAGMA secure_delete = ON")
         connection.execute(f"DROP TABLE IF EXISTS {_TABLE}")
 
 
 def key_check_value(key: bytes) -> str:
-    """Fingerprint of a key that does not reveal it."""
+    """Fingerprint that doesn't reveal the key."""
     return hashlib.blake2b(b"factbook backup", key=key, digest_size=16).hexdigest()
 
 
 @contextmanager
 def unfinished_file(unfinished: Path) -> Iterator[None]:
-    """An empty private file, to be renamed when it is complete and removed otherwise.
+    """Create an empty private file, for the block to rename once complete; removed otherwise.
 
-    Raises ConflictError while another process has it. The leftover of a killed process is taken
-    over.
+    Raises ConflictError while another process has the file open. Reuses a file that a killed
+    process left.
     """
     with readable_errors(unfinished):
         descriptor = os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, _PRIVATE)
@@ -266,7 +266,7 @@ def unfinished_file(unfinished: Path) -> Iterator[None]:
                 remove_journals(unfinished)
             yield
         finally:
-            # Once it has its name, another process may have a draft of its own here.
+            # After the rename, another process may have created its own unfinished file here.
             if _is_still_at(descriptor, unfinished):
                 unfinished.unlink()
                 remove_journals(unfinished)
@@ -277,7 +277,7 @@ def unfinished_file(unfinished: Path) -> Iterator[None]:
 def _lock_file(descriptor: int, unfinished: Path) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # Whoever had it may have given it its name meanwhile.
+        # The previous owner may have renamed the file meanwhile.
         if _is_still_at(descriptor, unfinished):
             return
     except BlockingIOError:
@@ -286,7 +286,7 @@ def _lock_file(descriptor: int, unfinished: Path) -> None:
 
 
 def _is_still_at(descriptor: int, path: Path) -> bool:
-    """True if the open file is the one at this path."""
+    """True if the path still leads to the open file."""
     try:
         return os.path.samestat(path.lstat(), os.fstat(descriptor))
     except FileNotFoundError:
@@ -294,7 +294,7 @@ def _is_still_at(descriptor: int, path: Path) -> bool:
 
 
 def remove_journals(database: Path) -> None:
-    """Remove the files that SQLite keeps beside an open database."""
+    """Remove the journal files that SQLite keeps beside an open database."""
     for end in ("-journal", "-wal", "-shm"):
         database.with_name(f"{database.name}{end}").unlink(missing_ok=True)
 
@@ -308,12 +308,11 @@ def _write_note(file: Path, note: Note) -> None:
 
 
 def _unsealed() -> str:
-    """A checksum without its digest. The random part keeps it apart from all other content."""
+    """Make a checksum without its digest. The random part makes it unique in the file."""
     return f"sha256:{secrets.token_hex(16)}:{'0' * _DIGEST}"
 
 
 def _seal_backup(file: Path) -> None:
-    """Put the digest of the file into its note."""
     note = note_in(file)
     assert note is not None
     assert note.checksum is not None
@@ -327,7 +326,7 @@ def _seal_backup(file: Path) -> None:
 
 
 def _digest_place(file: Path, checksum: str) -> int | None:
-    """The place of this checksum's digest in the file."""
+    """Find the offset of this checksum's digest in the file."""
     with (
         file.open("rb") as opened,
         mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as content,
@@ -337,7 +336,7 @@ def _digest_place(file: Path, checksum: str) -> int | None:
 
 
 def _digest_file(file: Path, place: int) -> str:
-    """SHA-256 of the file, with zeros where its own digest is."""
+    """Compute the SHA-256 of the file, with zeros in place of the digest it contains."""
     total = hashlib.sha256()
     with file.open("rb") as opened:
         left = place
@@ -369,9 +368,9 @@ def _check_room(database: Path, folder: Path) -> None:
 
 
 def _delete_older(folder: Path, keep: int, *, made: Path) -> None:
-    """Remove all but the newest backups of a folder and the one just made; keep other files.
+    """Remove backups from a folder, except the newest and the one just made; keep other files.
 
-    A clock that was ahead may have given other backups later names than that of the one just made.
+    If the clock was ahead, older backups may have later names than the one just made.
     """
     names = sorted(file.name for file in folder.iterdir() if _PATTERN.fullmatch(file.name))
     others = [name for name in names if name != made.name]
@@ -384,9 +383,9 @@ def _backup_name(now: int) -> str:
 
 
 class Restored(NamedTuple):
-    """Result of a restore: the place of the old database, and what else is to be known.
+    """Result of a restore: the path of the old database, and facts worth reporting.
 
-    `unrecognized` describes what the schema has and Factbook didn't create, or lacks.
+    `unrecognized` lists schema parts that Factbook didn't create, and missing ones.
     """
 
     note: Note | None
@@ -399,12 +398,12 @@ class Restored(NamedTuple):
 def replace_database(
     file: Path, database: Path, key: Path, *, now: int, show: ShowProgress, replace: bool = False
 ) -> Restored:
-    """Put the content of a backup in the place of a database, with its key; see `settled`.
+    """Replace a database and its key with a backup; see `settle_database`.
 
-    `key` is the key file, existing or not. The old database is put aside as a whole. Nothing is
-    changed until everything is checked. Raises InputError for a file that is no sound backup or is
-    of a newer version, ConflictError when a database exists that is not to be replaced, or is open
-    in another process, UnavailableError.
+    `key` is the key file, existing or not. The old database is moved aside, with its key. Nothing
+    changes until everything is checked. Raises InputError for a file that isn't a sound backup or
+    is from a newer version, ConflictError if a database exists without `replace` or is open in
+    another process, and UnavailableError.
     """
     if not file.is_file():
         raise InputError(f"There is no backup {file}.")
@@ -452,7 +451,7 @@ def _check_schema(file: Path) -> None:
 
 
 def _unrecognized(file: Path, now: int) -> list[str]:
-    """Differences to the schema of a new database: triggers, views, tables and indexes."""
+    """List differences from a new database's schema: triggers, views, tables and indexes."""
     new = file.with_name(f"{file.name}.new")
     with unfinished_file(new):
         asyncio.run(_create_schema(f"sqlite:///{new.resolve()}", now))
@@ -464,7 +463,7 @@ def _unrecognized(file: Path, now: int) -> list[str]:
         *(
             f"{what} was changed"
             for what in sorted(found.keys() & expected.keys())
-            # Of tables the text depends on the releases that they went through.
+            # The text of a table depends on which releases have altered it.
             if what.startswith(("trigger ", "view ")) and found[what] != expected[what]
         ),
     ]
@@ -479,7 +478,7 @@ async def _create_schema(url: str, now: int) -> None:
 
 
 def _read_schema(file: Path) -> dict[str, str]:
-    """The statement by which each part of a schema was created, by its kind and name."""
+    """Read the statement that created each part of a schema, by kind and name."""
     with readable_errors(file), closing(open_to_read(file)) as database:
         rows = database.execute(
             "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE sql IS NOT NULL "
@@ -492,7 +491,7 @@ def _read_schema(file: Path) -> dict[str, str]:
 
 
 async def _made_current(url: str, now: int, above: int, what: str) -> list[str]:
-    """Bring a copy's schema up to date and settle it; returns the applied migrations."""
+    """Migrate a copy and call `settle_database` on it; returns the applied migrations."""
     opened = await open_database(url)
     try:
         applied = await migrate(opened, now)
@@ -503,14 +502,14 @@ async def _made_current(url: str, now: int, above: int, what: str) -> list[str]:
 
 
 def settle_database(transaction: Transaction, now: int, *, above: int = 0, what: str = "") -> int:
-    """Restart the feed of events, end sessions, invitations and consents of OAuth.
+    """Restart the event feed; end sessions, invitations and OAuth consents.
 
-    Returns the feed's first place.
+    Returns the feed's first position.
 
-    The places of events go on from `now`, in milliseconds, or from `above` where that is higher: no
-    event gets the id of an earlier one, as long as fewer than a thousand rows a second were
-    recorded. Readers with an older cursor get 410. Webhooks go on with the events from here on.
-    Sign-outs and used invitations since the backup are not undone.
+    Event positions continue from `now`, in milliseconds, or from `above` if that is higher: ids
+    don't repeat as long as fewer than a thousand rows a second were recorded. Readers with an older
+    cursor get 410. Webhooks continue with the events from here on. Sign-outs and used invitations
+    since the backup are not undone.
     """
     place = restart_feed(transaction, max(now, above))
     store.reset_webhooks(transaction, place)
@@ -525,10 +524,10 @@ def settle_database(transaction: Transaction, now: int, *, above: int = 0, what:
 
 
 def _last_place(database: Path) -> int:
-    """Highest place of an event that the database has given; 0 where that cannot be read.
+    """Position after the database's newest event; 0 if that can't be read.
 
-    Closing the last connection checkpoints the log beside the file, too. A damaged log stays as it
-    is.
+    Closing the last connection also checkpoints the log into the file. A damaged log stays
+    unchanged.
     """
     if not database.exists():
         return 0
@@ -537,14 +536,14 @@ def _last_place(database: Path) -> int:
         closing(open_to_read(database)) as found,
     ):
         row = found.execute(COUNTER_VALUE, (EVENT_COUNTER,)).fetchone()
-        # A schema from before there were events has none.
+        # Schemas from before the event feed have no such row.
         return int(row[0]) + 1 if row else 0
     return 0
 
 
 @contextmanager
 def _locked_alone(database: Path) -> Iterator[None]:
-    """Keep others from opening the database; raises ConflictError when one has it open."""
+    """Lock other processes out of the database; raises ConflictError if one has it open."""
     if not database.exists():
         yield
         return
@@ -565,7 +564,7 @@ def _locked_alone(database: Path) -> Iterator[None]:
 def _switch_files(
     unfinished: Path, database: Path, key: Path, note: Note | None, now: int
 ) -> tuple[Path | None, bool]:
-    """Give the new file its name; returns the old one's place and whether the key changed."""
+    """Rename the new file into place; returns the old file's path and whether the key changed."""
     folder = database.parent
     _own_as(unfinished, database if database.exists() else folder)
     to_disk(unfinished)
@@ -583,7 +582,7 @@ def _switch_files(
 
 
 def _put_aside(database: Path, key: Path, now: int) -> Path:
-    """Rename the database and its key to names beside their own; returns the database's."""
+    """Move the database and its key to names beside their own; returns the database's path."""
     moment = datetime.fromtimestamp(now // SECOND, UTC)
     aside = database.with_name(f"{database.name}.before-{moment:%Y%m%dT%H%M%SZ}")
     if aside.exists():
@@ -591,7 +590,7 @@ def _put_aside(database: Path, key: Path, now: int) -> Path:
     aside.hardlink_to(database)
     if key.exists():
         key.with_name(f"{aside.name}.key").hardlink_to(key)
-    # Only of a database that cannot be read is there any, and never may another one find it.
+    # Only an unreadable database still has such files, and the new database must never find them.
     for end in ("-wal", "-shm"):
         beside = database.with_name(f"{database.name}{end}")
         if beside.exists():
@@ -613,7 +612,7 @@ def _write_private(file: Path, text: str) -> None:
 
 
 def _own_as(file: Path, other: Path) -> None:
-    """Give the file the other's owner, so that the service can use it whoever restores."""
+    """Copy the owner from another file: the service can use the file even if root restores it."""
     if os.geteuid() == 0:
         found = other.stat()
         shutil.chown(file, found.st_uid, found.st_gid)
@@ -628,7 +627,7 @@ def make_backup(
     keep: int | None = None,
     clock: Clock = now,
 ) -> tuple[Path, bool]:
-    """Make a backup; returns its file and whether the key is in it, raises as `files.backup`."""
+    """Make a backup; returns its path and whether the key is in it; raises as `write_backup`."""
     database = _sqlite_file(settings)
     key, check = _key_and_check(settings)
     made = write_backup(
@@ -640,9 +639,9 @@ def make_backup(
 def restore_backup(
     settings: Settings, file: Path, *, show: ShowProgress, replace: bool = False, clock: Clock = now
 ) -> tuple[Restored, bool]:
-    """Restore a backup; returns the result, and whether the key in force is the backup's.
+    """Restore a backup; returns the result, and whether the key in use is the backup's.
 
-    That counts as true where the backup says nothing of its key. Raises the errors of
+    That is true if the backup has no information about its key. Raises the errors of
     `replace_database`.
     """
     database = _sqlite_file(settings)
@@ -654,27 +653,27 @@ def restore_backup(
 
 
 async def settle_restored(backend: Backend, clock: Clock = now) -> int:
-    """Settle a database that was restored by other means; returns the feed's first place."""
+    """Call `settle_database` after a restore by other means; returns the feed's first position."""
     at = clock()
     async with backend.opened() as database:
         return await database.write(lambda tx: settle_database(tx, at, what="already restored"))
 
 
 def _sqlite_file(settings: Settings) -> Path:
-    """The database file itself, resolving a link in the settings: a link is to stay one."""
+    """Path of the database file, with links resolved: replacing it keeps a link in the settings."""
     if not settings.database_url.startswith("sqlite:"):
         raise InputError(_WITH_POSTGRESQL)
     return sqlite_path(settings.database_url).resolve()
 
 
 def _key_file(settings: Settings) -> Path:
-    """Path of the key file, existing or not; it is beside the path in the settings."""
+    """Path of the key file, which may not exist; it is beside the path in the settings."""
     named = sqlite_path(settings.database_url)
     return named.with_name(f"{named.name}.key").resolve()
 
 
 def _key_and_check(settings: Settings) -> tuple[str | None, str | None]:
-    """Content of the key file, None where the settings hold the key; and its check value."""
+    """Content of the key file, or None if the settings have the key; and the key's check value."""
     if settings.token_key is not None:
         return None, key_check_value(encryption.make_token_key(settings.token_key, None))
     file = _key_file(settings)

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 def token_permissions(
     named: Collection[str], presets: Collection[str], *, everything: bool
 ) -> frozenset[str]:
-    """The permissions of a new token; without any choice it reads. Raises InputError."""
+    """Choose the permissions of a new token; by default it may only read. Raises InputError."""
     if everything and (named or presets):
         raise InputError("--all includes every permission: leave out --permission and --preset.")
     if everything:
@@ -130,8 +130,8 @@ async def export_audit(
 ) -> None:
     """Write the audit as JSON lines, oldest first, starting after the cursor `after`.
 
-    With `follow` it polls every `every` seconds until cancelled, and exports only records old
-    enough that none can still precede them. Calls `warn` when the clock was set back. Raises
+    With `follow`, polls every `every` seconds until cancelled, and exports only records old enough
+    that no earlier one can still appear. Calls `warn` when the clock was set back. Raises
     InputError for an invalid cursor.
     """
     if after is not None and not re.fullmatch(AUDIT_CURSOR, after):
@@ -163,11 +163,11 @@ async def list_people(backend: Backend) -> list[Person]:
 async def make_invitation(
     backend: Backend, name: str | None, role: str | None, server: str | None, *, confirmed: bool
 ) -> tuple[str, str]:
-    """The link of a new invitation, and the role it gives.
+    """Create an invitation; returns its link and the role it gives.
 
-    The role defaults to administrator when there are no people yet, who choose a name, and to
-    viewer otherwise. Raises InputError when the address of the service or the name is missing, and
-    ConflictError for a name that is somebody's, unless `confirmed` says that it is for that person.
+    The role defaults to administrator for the first account, whose owner chooses the name, and to
+    viewer otherwise. Raises InputError if the service's address or the name is missing, and
+    ConflictError for a name in use, unless `confirmed` says the invitation is for that person.
     """
     address, secret, at = (
         require_address(backend.settings, server),
@@ -180,7 +180,7 @@ async def make_invitation(
 
     def work(transaction: Transaction) -> AuditEntry:
         given, lifetime = role or known_permissions.ADMINISTRATOR, invitations.INVITATION_LIFETIME
-        # Such a link ends with the first person, whoever becomes that.
+        # Such a link expires once anyone becomes the first person.
         first = given == known_permissions.ADMINISTRATOR and ref is None
         if not (first and invitations.replace_first_invitation(transaction, digest, at, lifetime)):
             given = role or known_permissions.VIEWER
@@ -206,9 +206,9 @@ async def make_invitation(
 
 
 async def confirm_person(backend: Backend, name: str, user_name: str) -> Confirmation:
-    """Confirm that an account is the catalog's user of its name, and a SCIM user's.
+    """Confirm that an account belongs to the catalog user of its name, and to a SCIM user.
 
-    Raises the errors of `identity.confirm`.
+    Raises the errors of `identity.confirm_account`.
     """
     ref, at, rules = _user_reference(name), now(), group_roles.make_group_rules(backend.settings)
     caller = Caller(COMMAND_LINE, at)
@@ -219,9 +219,9 @@ async def confirm_person(backend: Backend, name: str, user_name: str) -> Confirm
 
 
 async def add_person(backend: Backend, wish: NewAccount) -> Confirmation:
-    """Create the account of somebody who signs in at the OpenID Connect provider.
+    """Create the account of a person who signs in at the OpenID Connect provider.
 
-    Raises InputError if the settings name no provider, and the errors of `identity.add`.
+    Raises InputError if no provider is configured, and the errors of `identity.add_account`.
     """
     issuer, at = backend.settings.openid.get("issuer"), now()
     if not issuer:
@@ -236,9 +236,9 @@ async def add_person(backend: Backend, wish: NewAccount) -> Confirmation:
 async def erase_person(
     backend: Backend, name: str, agree: Callable[[ErasureReport], None] | None
 ) -> ErasureReport:
-    """Erase the data of a person, if `agree` does not raise; without it, only count the records.
+    """Erase a person's data unless `agree` raises; without `agree`, only count the records.
 
-    Raises the errors of `erasure.preview`.
+    Raises the errors of `erasure.preview_erasure`.
     """
     ref, caller = _user_reference(name), Caller(COMMAND_LINE, now())
     async with backend.opened() as database:
@@ -254,10 +254,10 @@ def _user_reference(name: str) -> str:
 
 
 async def make_reset_link(backend: Backend, name: str, server: str | None) -> str:
-    """The link with which the person of this name sets another password.
+    """Make a link with which the person of this name sets a new password.
 
-    Raises NotFoundError for an unknown person, ConflictError for a disabled one, and InputError
-    when the address of the service is not known.
+    Raises NotFoundError for an unknown person, ConflictError for a disabled account, and InputError
+    if the service's address isn't known.
     """
     address, secret, at = (
         require_address(backend.settings, server),
@@ -277,10 +277,10 @@ async def make_reset_link(backend: Backend, name: str, server: str | None) -> st
 
 
 async def confirm_retention_clock(backend: Backend, today: date, clock: Clock = now) -> int:
-    """Believe this machine's clock where it shows `today`, give or take a time zone.
+    """Trust this machine's clock if it shows `today` in some time zone.
 
-    Returns the time up to which data was deleted before, in milliseconds since the epoch. Raises
-    InputError when the clock shows another day.
+    Returns the time trusted before, in milliseconds since the epoch. Raises InputError if the clock
+    shows another day.
     """
     at = clock()
     shown = datetime.fromtimestamp(at / SECOND, UTC)
@@ -294,13 +294,13 @@ async def confirm_retention_clock(backend: Backend, today: date, clock: Clock = 
 
 
 def recorded_write(database: Database, about: AuditEntry | About, now: int) -> Write:
-    """Transaction runner that records each write in the audit as made on the command line."""
+    """Make a transaction runner that audits each write as made on the command line."""
     return audit_trail.audit_writes(database, Caller(COMMAND_LINE, now), about)
 
 
 log = structlog.get_logger("factbook.worker")
 
-# Told again and again how far a run has come.
+# Called repeatedly with the progress of a run.
 ShowRun = Callable[[RunRecord], None]
 _SHOWN_EVERY = 0.5
 MOST_FAILED: Final = 1_000
@@ -308,7 +308,7 @@ _KEPT_FOR_A_WHILE: Final = "nothing new came; older values are kept for a while"
 
 
 class SourceDetail(NamedTuple):
-    """A source, its condition, its last run with gaps, and entities for which it failed."""
+    """A source, its health, its last run with gaps, and entities for which it failed."""
 
     source: DataSource
     condition: freshness.Condition
@@ -318,7 +318,7 @@ class SourceDetail(NamedTuple):
 
 
 class SourceStatus(NamedTuple):
-    """A collected source: its health at a given time (None: it never ran) and its next run."""
+    """A collected source, its health at a given time (None if it never ran), and its next run."""
 
     source: DataSource
     health: SourceHealth | None
@@ -327,9 +327,9 @@ class SourceStatus(NamedTuple):
 
 
 async def run_collector(backend: Backend, sharing: "type[LaneCollector] | None" = None) -> None:
-    """Collect due sources and do the housekeeping until told to stop; hand over unfinished work.
+    """Collect due sources and do the housekeeping until stopped; hand over unfinished work.
 
-    On PostgreSQL with other workers, if `sharing` is given.
+    With `sharing`, workers on PostgreSQL share the collection.
     """
     loop, told = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -342,7 +342,7 @@ async def run_collector(backend: Backend, sharing: "type[LaneCollector] | None" 
     with suppress(asyncio.CancelledError):
         working.result()
     log.info("worker.stopped")
-    # Threads of DBOS rest for up to a minute before they ask again for a database that is away.
+    # DBOS threads sleep for up to a minute before they retry an unreachable database.
     shutdown.exit_in_order(bound)
 
 
@@ -364,11 +364,11 @@ async def _collect_until_stopped(backend: Backend, sharing: "type[LaneCollector]
 async def collect_now(
     backend: Backend, source_id: str, ref: str | None, show: ShowRun, clock: Clock = now
 ) -> RunRecord:
-    """Collect one source now, for one entity or for all, and return how the run ended.
+    """Collect one source now, for one entity or for all, and return the finished run.
 
-    Follows the run of all entities that is under way, if there is one, and leaves the work to the
-    process that collects, if there is one. Raises InputError for an unknown source, NotFoundError
-    for an unknown entity or one that the source does not cover.
+    Joins a run of all entities that is under way, and leaves the work to the process that collects,
+    if there is one. Raises InputError for an unknown source, and NotFoundError for an unknown
+    entity or one that the source doesn't cover.
     """
     async with backend.opened() as database:
         integration = await _find_integration(backend, database, source_id)
@@ -402,7 +402,7 @@ async def list_statuses(backend: Backend, clock: Clock = now) -> list[SourceStat
 
 
 async def find_detail(backend: Backend, id_: str, *, failed: bool) -> SourceDetail:
-    """Details of the source with this id; raises InputError for one that is not collected."""
+    """Read the details of a source; raises InputError for a source that isn't collected."""
     async with backend.opened() as database:
         source = (await _find_integration(backend, database, id_)).source
         return await read_source_detail(database, source, now(), failed=failed)
@@ -411,7 +411,7 @@ async def find_detail(backend: Backend, id_: str, *, failed: bool) -> SourceDeta
 async def read_source_detail(
     database: Database, source: DataSource, now: int, *, failed: bool
 ) -> SourceDetail:
-    """The details of a source; `failed` adds up to `MOST_FAILED` entities, each with a reason."""
+    """Read a source's details; `failed` adds up to `MOST_FAILED` entities, each with a reason."""
     found = await runs.fetch_source_health(database, source.id)
     last = found.last if found else None
     return SourceDetail(
@@ -449,7 +449,7 @@ async def _find_integration(backend: Backend, database: Database, source_id: str
 async def _begin_run(
     database: Database, integration: Integration, ref: str | None, now: int
 ) -> int:
-    """Queue a run, or join the one under way, and return its id."""
+    """Queue a run, or join the current one, and return its id."""
     source_id = integration.source.id
     entity_id = None
     if ref is not None:

@@ -1,7 +1,7 @@
-"""Erasure of a person's data: what belongs to the person is deleted, and the rest gets a pseudonym.
+"""Erase a person's data: delete the person's own records, and pseudonymize the others.
 
-The account and everything that belongs to it go in one transaction. Records that stay are rewritten
-in portions, so that no write waits long. An interrupted erasure is resumed by the next one.
+One transaction deletes the account and everything that belongs to it. Records that stay are
+rewritten in portions to keep write waits short. The next erasure resumes an interrupted one.
 """
 
 import re
@@ -32,7 +32,7 @@ from factbook.webhooks import digests
 _IN_DEFINITIONS: Final = ("draft", "published", "created_by", "updated_by", "published_by")
 _IN_VERSIONS: Final = ("document", "published_by")
 
-# Rows that stay: a pseudonym takes the place of the person.
+# Rows that stay: a pseudonym replaces the person.
 REPLACED: Final = (
     Personal("audit records", "audit", ("at", "id"), ("actor", "object", "detail", "address")),
     Personal("events", "events", ("id",), ("about", "content")),
@@ -118,7 +118,7 @@ REPLACED: Final = (
 
 T = TypeVar("T")
 
-# After the first look, which rewrites, others see what was written meanwhile.
+# The first pass rewrites; later passes catch records written meanwhile.
 _LOOKS: Final = 4
 _START: Final = r"(?:(?<![\w.%+-])|(?<=\\[nrt]))"
 _END: Final = r"(?![A-Za-z0-9]|[-_.]+[A-Za-z0-9])"
@@ -126,7 +126,7 @@ _MOST_NAMED: Final = 3
 
 
 class ErasureReport(NamedTuple):
-    """The number of records by what they are: deleted ones, and those with a pseudonym instead."""
+    """Counts of deleted and pseudonymized records, by kind."""
 
     ref: str
     pseudonym: str
@@ -135,7 +135,7 @@ class ErasureReport(NamedTuple):
 
     @property
     def total(self) -> int:
-        """The number of all records."""
+        """Number of all affected records."""
         return sum(self.deleted.values()) + sum(self.replaced.values())
 
 
@@ -145,7 +145,7 @@ class _Begun(NamedTuple):
 
 
 class _UndoneError(Exception):
-    """Ends a transaction that only counts, with what it would have done."""
+    """Rolls back a transaction that only counts; has the result it would have had."""
 
     def __init__(self, begun: _Begun) -> None:
         super().__init__()
@@ -153,10 +153,10 @@ class _UndoneError(Exception):
 
 
 async def preview_erasure(database: Database, ref: str, caller: Caller) -> ErasureReport:
-    """Count what an erasure would delete and replace; changes nothing.
+    """Count the records an erasure would delete and rewrite; changes nothing.
 
     Raises NotFoundError if there is no data about the person, and ConflictError if the person is
-    the only administrator, or if something outside would bring the data back.
+    the only administrator, or if an outside system would restore the data.
     """
 
     def undone(transaction: Transaction) -> NoReturn:
@@ -177,7 +177,7 @@ async def preview_erasure(database: Database, ref: str, caller: Caller) -> Erasu
 
 
 async def erase_data_of(database: Database, ref: str, caller: Caller) -> ErasureReport:
-    """Erase a person of whom something is there; raises the errors of `preview`."""
+    """Erase a person's data; raises the errors of `preview_erasure`."""
     begun = await database.write(lambda transaction: _begin_erasure(transaction, ref, caller))
     replaced = await _replace_texts(database, begun.erasure, apply=True)
     for _ in range(_LOOKS):
@@ -190,7 +190,7 @@ async def erase_data_of(database: Database, ref: str, caller: Caller) -> Erasure
             f"Others still write about {ref}. End its calls to the service, then run this again: "
             "it resumes."
         )
-    # A member of a group is a key of the search, which stays until it is swept.
+    # Group members are search keys, which stay until swept.
     await index_rows.sweep_search_keys(database, Throttle(clock=lambda: 0.0))
     await database.write(lambda transaction: users.finish_erasure(transaction, begun.erasure))
     return _erasure_report(ref, begun, replaced)
@@ -204,7 +204,7 @@ def _erasure_report(ref: str, begun: _Begun, replaced: Mapping[str, int]) -> Era
 
 
 def _begin_erasure(transaction: Transaction, ref: str, caller: Caller) -> _Begun:
-    """Delete what belongs to the person, and note the erasure."""
+    """Delete the person's own records, and record that the erasure has begun."""
     earlier = users.find_unfinished_erasure(transaction, ref)
     account = users.delete_account(transaction, ref)
     rows = directory.delete_scim_users(transaction, ref, account.scim_ids, account.subject)
@@ -242,7 +242,7 @@ def _begin_erasure(transaction: Transaction, ref: str, caller: Caller) -> _Begun
 
 
 def _refuse_erasure(found: list[Holder], ref: str) -> None:
-    """Raise ConflictError if the catalog names the person, as the next push would again."""
+    """Raise ConflictError if the catalog names the person: the next push would restore the data."""
     if not found:
         return
     first = found[0]
@@ -268,7 +268,7 @@ def _where(holder: Holder) -> str:
 
 
 def _naming_documents(document: str) -> Iterator[str]:
-    """The texts in the document of a user that name the person."""
+    """Find the texts in a user's document that identify the person."""
     entity = msgspec.json.decode(document)
     profile = entity.get("spec", {}).get("profile", {})
     profile = profile if isinstance(profile, dict) else {}
@@ -277,7 +277,7 @@ def _naming_documents(document: str) -> Iterator[str]:
 
 
 def _is_distinctive(text: str) -> bool:
-    """True for a text that stands for one person wherever it is, such as an address or an id."""
+    """True for a text that identifies a person anywhere, such as an email address or an id."""
     return "@" in text or " " in text.strip() or (len(text) >= 8 and any(map(str.isdigit, text)))
 
 
@@ -285,7 +285,7 @@ _ANSWERS: Final = "answers"
 
 
 async def _replace_texts(database: Database, erasure: Erasure, *, apply: bool) -> dict[str, int]:
-    """Rewrite all records that name the person, or count them; returns the numbers that changed."""
+    """Rewrite all records that name the person, or only count them; returns the counts."""
     replacement = _Replacement(erasure)
 
     def write(work: Callable[[Transaction], T], /) -> Awaitable[T]:
@@ -303,7 +303,7 @@ async def _replace_texts(database: Database, erasure: Erasure, *, apply: bool) -
 
 
 class _Replacement:
-    """The texts of a person, and how they are replaced."""
+    """Replaces the texts that identify a person."""
 
     def __init__(self, erasure: Erasure) -> None:
         self._erasure = erasure
@@ -324,11 +324,11 @@ class _Replacement:
         )
 
     def mentions(self, text: str) -> bool:
-        """True if a stored answer may be about the person; it only costs a call to lose it."""
+        """True if a cached answer may be about the person; losing one only costs another call."""
         return bool(self._word.search(text) or self._text.search(text))
 
     def changed(self, table: str, row: Values) -> Values:
-        """The columns of a row that change, with their new texts."""
+        """Columns of a row that change, with their new texts."""
         if row.get(_OWN.get(table, "")) in self._own:
             return {}
         new = {name: self._replaced(text) for name, text in row.items() if isinstance(text, str)}
@@ -348,7 +348,7 @@ class _Replacement:
         return self._scim.sub(lambda found: found[1] + pseudonym, text)
 
     def _change_record(self, row: Values, new: dict[str, str]) -> None:
-        """A record of the audit also loses the address, and what its person called a token."""
+        """Also remove the address, and the name the person gave a token, from an audit record."""
         new["address"] = row["address"]
         if new["actor"] != row["actor"] or (new["object"] != row["object"] and not row["actor"]):
             new["address"] = ""
@@ -360,7 +360,7 @@ class _Replacement:
                 new["object"] = f"Users/{self._erasure.pseudonym}"
 
     def _without_member(self, document: str) -> str:
-        """The document of a group without the person, who may be named there without a kind."""
+        """Remove the person from a group's document, which may omit the kind in references."""
         entity = msgspec.json.decode(document)
         members = entity.get("spec", {}).get("members")
         if not isinstance(members, list):
@@ -382,7 +382,7 @@ class _Replacement:
             return False
 
     def _without_details(self, text: str) -> str:
-        """An event without the facts of the person's entity."""
+        """Remove the facts about the person's entity from an event."""
         if self._erasure.ref not in text:
             return text
         content = msgspec.json.decode(text)
@@ -396,7 +396,7 @@ class _Replacement:
 
 
 def _either_pattern(texts: Iterable[str]) -> str:
-    """A pattern for one of the texts, the longest first; without any it matches nothing."""
+    """Pattern for any of the texts, longest first; matches nothing if there are none."""
     forms = {form for text in texts for form in (text, _escaped_pattern(text))}
     return "|".join(map(re.escape, sorted(forms, key=len, reverse=True))) or r"(?!)"
 
@@ -406,12 +406,12 @@ def _prefix_pattern(text: str) -> str:
 
 
 def _escaped_pattern(text: str) -> str:
-    """The text as it is within JSON."""
+    """Escape a text as in JSON."""
     return _json_pattern(text)[1:-1]
 
 
 def _ascii_pattern(text: str) -> str:
-    """The text as a database writes it in lower case that knows no other letters."""
+    """Lower-case a text like a database that only knows ASCII letters."""
     return "".join(char.lower() if char.isascii() else char for char in text)
 
 

@@ -1,4 +1,4 @@
-"""Imports on the database without a server, and snapshots pushed to a server."""
+"""Import on the database without a server, or push snapshots to a server."""
 
 import ipaddress
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -52,7 +52,7 @@ from factbook.storage import Database
 
 
 class OneReading(NamedTuple):
-    """Snapshot of an importer, and the calls that it took."""
+    """An importer's snapshot, and the number of API calls it took."""
 
     importer: str
     snapshot: Snapshot
@@ -60,7 +60,7 @@ class OneReading(NamedTuple):
 
 
 class _OwnMemory:
-    """Memory of a process that reads once."""
+    """In-process importer memory, for a single reading."""
 
     def __init__(self) -> None:
         self._kept: dict[str, bytes] = {}
@@ -79,9 +79,9 @@ async def read_system_once(
     show: Show,
     names: Mapping[str, str] = MappingProxyType({}),
 ) -> OneReading:
-    """Read a system as an importer of this kind with these options does.
+    """Read a system once, with an importer of this kind and these options.
 
-    `names` are namespaces and names in the catalog, by external id, which stay.
+    `names` maps external ids to the namespaces and names to keep in the catalog.
     Raises ConfigurationError for a mistake in the options.
     """
     importer = registry.configure_importer(kind, DEFAULT_INSTANCE, options, settings.integrations)
@@ -97,9 +97,9 @@ async def read_system_once(
 
 
 def settings_in_cluster(settings: Settings, environment: Mapping[str, str]) -> Settings:
-    """The settings with which the API server of the cluster around this process is called.
+    """Adapt the settings for calls to the API server of the cluster this process runs in.
 
-    Its address is private, and its authority is that of the cluster.
+    That server has a private address and a certificate from the cluster's own authority.
     """
     host, authority = environment.get("KUBERNETES_SERVICE_HOST", ""), Path(ACCOUNT_FOLDER, "ca.crt")
     networks = [*settings.outgoing_networks]
@@ -125,7 +125,7 @@ _NOTHING: Final = Changes(added=0, updated=0, removed=0, unchanged=0)
 
 
 def mark_rights(snapshot: Snapshot) -> Snapshot:
-    """The snapshot with an annotation on each entity that was found by rights."""
+    """Annotate each entity of a snapshot with the rights that found it."""
     parts = (replace(part, items=tuple(map(_mark_item, part.items))) for part in snapshot.parts)
     return replace(snapshot, parts=tuple(parts))
 
@@ -139,7 +139,7 @@ def _mark_item(item: ImportedItem) -> ImportedItem:
 
 
 class RememberedRights:
-    """Rights that the entities of a set were found by, of which a reading has only some."""
+    """Rights by which entities of a set were found; a reading may lack some of them."""
 
     def __init__(
         self, rules: PushRules, members: Iterable[StoredMember], seen: frozenset[str]
@@ -150,9 +150,9 @@ class RememberedRights:
         self.rights = frozenset[str]().union(*by_ref.values())
 
     def kept(self, found: Sequence[Candidate]) -> list[Candidate]:
-        """Entities found, still with the rights that the reading does not have.
+        """Add the rights that this reading lacks to the entities it found.
 
-        Else a component of two resources would forget the one that is not seen any more.
+        Otherwise a component of two resources would forget the one that is no longer visible.
         """
         return [self._kept(one, self._lost.get(one.prepared.ref)) for one in found]
 
@@ -166,16 +166,15 @@ class RememberedRights:
         return one._replace(prepared=sets.prepare_unchanged(one.prepared.ref, document))
 
     def _rights(self, document: str) -> frozenset[str]:
-        """The rights in the annotation of an entity."""
         annotations = msgspec.json.decode(document)["metadata"].get("annotations", {})
         text = annotations.get(self._annotation, "")
         return frozenset(text.split(_RIGHTS_SEPARATOR)) if text else frozenset()
 
 
 class PushedPart(NamedTuple):
-    """Result of pushing a part, or of planning that; `held` are removals that were not made.
+    """Result of pushing a part, or of a dry run; `held` has removals that await a decision.
 
-    `moves` has the new reference of each entity by its former one.
+    `moves` maps former references to new ones.
     """
 
     set: str
@@ -189,7 +188,7 @@ class PushedPart(NamedTuple):
 
 
 class _SetContent(NamedTuple):
-    """Content of a set as the server has it."""
+    """A set's content on the server."""
 
     revision: int
     members: list[StoredMember]
@@ -197,9 +196,9 @@ class _SetContent(NamedTuple):
 
 @dataclass
 class _Refused:
-    """Refusals of the server: references that others own, and entities that are not valid.
+    """The server's refusals: references that others own, and invalid entities.
 
-    `origins` are those of the latter, whose entities stay as they are.
+    `origins` has the origins of invalid entities; stored entities of these origins stay unchanged.
     """
 
     refs: set[str] = field(default_factory=set)
@@ -207,18 +206,18 @@ class _Refused:
     problems: list[ReadingProblem] = field(default_factory=list)
 
     def add(self, candidate: Candidate, message: str) -> None:
-        """Note a candidate."""
+        """Add a refused candidate."""
         self.refs.add(candidate.prepared.ref)
         self.problems.append(ReadingProblem(candidate.origin, message))
 
 
 def default_rules() -> PushRules:
-    """Rules of a server with the default settings; another one refuses what it does not take."""
+    """Rules of a server with default settings; a server with other rules reports violations."""
     return PushRules.of(Settings())
 
 
 def find_stated_names(client: Client, name: str, known: PushRules) -> dict[str, str]:
-    """Namespaces and names in a set by external id; empty for a set that is not there."""
+    """Find the namespaces and names in a set by external id; empty for a missing set."""
     members = _SnapshotPush(client, known, dry_run=True, remove=False).members(name)
     return {one.external_id: one.prepared.ref.partition(":")[2] for one in members}
 
@@ -232,10 +231,9 @@ def push_snapshot(
     dry_run: bool = False,
     remove: bool = False,
 ) -> list[PushedPart]:
-    """Replace the set of each part; with `remove`, also what would be held goes.
+    """Replace the set of each part; `remove` also makes removals that would be held.
 
-    Raises ApiError for what the server refuses as a whole, ConflictError if the set was changed
-    again and again.
+    Raises ApiError if the server refuses a whole push, and ConflictError if the set keeps changing.
     """
     push = _SnapshotPush(client, known, dry_run=dry_run, remove=remove)
     origins = {
@@ -258,11 +256,11 @@ class _SnapshotPush:
         self._remove = remove
 
     def members(self, name: str) -> list[StoredMember]:
-        """The entities of a set."""
+        """List the entities of a set."""
         return self._content(name).members
 
     def origins(self, name: str) -> dict[str, str]:
-        """The origin of each entity of a set, by reference."""
+        """Map each entity of a set, by reference, to its origin."""
         return {one.prepared.ref: one.origin for one in self.members(name)}
 
     def part(self, name: str, part: CheckedPart) -> PushedPart:
@@ -299,7 +297,7 @@ class _SnapshotPush:
         found: Sequence[Candidate],
         unread: Collection[str],
     ) -> MergedPart:
-        """The wanted content of the set; whoever asks for removals believes the reading."""
+        """Compute the set's new content; with `remove`, missing entities count as gone."""
         if self._remove:
             wanted = merge_part(part, content.members, found, unread, Doubt())
             return _without_refs(wanted, wanted.held) if wanted.held else wanted
@@ -308,7 +306,7 @@ class _SnapshotPush:
         return merge_part(part, content.members, remembered.kept(found), unread, doubt)
 
     def _content(self, name: str) -> _SetContent:
-        """The set of one revision: pages of two are read again, as another push came between."""
+        """Read the set at one revision; starts again if another push changes it between pages."""
         for _ in range(_ATTEMPTS):
             revisions, items = self._pages(name)
             if len(revisions) == 1:
@@ -330,7 +328,7 @@ class _SnapshotPush:
         return {self._revision(name)}, []
 
     def _revision(self, name: str) -> int:
-        """The revision of a set without items, 0 if it never had any."""
+        """Revision of an empty set; 0 if it never had items."""
         try:
             return max((one.revision for one in self._client.revisions(name)), default=0)
         except ApiError as error:
@@ -364,7 +362,7 @@ class _SnapshotPush:
         found: Iterable[Candidate],
         refused: _Refused,
     ) -> bool:
-        """True if another try can succeed, without what the server refused."""
+        """True if a retry without the refused entities can succeed; records these."""
         if error.status == 412:
             return True
         candidates = {one.prepared.ref: one for one in found}
@@ -382,14 +380,14 @@ class _SnapshotPush:
 
 
 def _without_refs(wanted: MergedPart, refs: Sequence[str]) -> MergedPart:
-    """The content of a set without these, too."""
+    """Remove further references from a set's content."""
     going = set(refs)
     left = [one for one in wanted.wanted if one.ref not in going]
     return MergedPart(left, sorted({*wanted.removed, *going}))
 
 
 def _prepared_place(path: str, wanted: Sequence[Prepared]) -> tuple[Prepared | None, str]:
-    """The entity that a JSON path of a push leads to, and the path in it."""
+    """Find the entity that a JSON path of a push leads to, and the path in that entity."""
     index, _, below = path.removeprefix("items[").partition("]")
     if path.startswith("items[") and index.isdecimal() and int(index) < len(wanted):
         return wanted[int(index)], below.removeprefix(".")
@@ -404,10 +402,10 @@ _NONE: Final = "Add a table [importers.KIND.NAME] to the settings, or make one o
 
 
 class ChosenImport(NamedTuple):
-    """Import chosen at the command line: its kind, the name of its account, and options.
+    """An import chosen on the command line: its kind, account name and options.
 
-    `account` are options of an integration that stand in for a table which the settings do not
-    have; `variable` is the one of the environment that gives its credential.
+    `account` has the options of an integration that the settings lack; `variable` is the
+    environment variable with its credential.
     """
 
     kind: str
@@ -425,9 +423,9 @@ async def import_from(
     show: Show = lambda text: None,
     clock: Clock = now,
 ) -> ImportReport:
-    """Read a system and write what it holds, or plan that.
+    """Import from a system, or plan the import.
 
-    Raises ConfigurationError for a mistake in the options, and without a credential.
+    Raises ConfigurationError for a mistake in the options, or a missing credential.
     """
     importer = _chosen_importer(backend, chosen)
     async with backend.opened() as database:
@@ -445,9 +443,9 @@ async def import_configured(
     show: Show = lambda text: None,
     clock: Clock = now,
 ) -> list[ImportReport]:
-    """The same for the importer with this id, of the settings or made in the browser, or for all.
+    """Run the importer with this id, from the settings or the browser, or all; or plan that.
 
-    Raises NotFoundError if there is none.
+    Raises NotFoundError for an unknown id.
     """
     async with backend.opened() as database:
         every = await backend.importer_registry(database).current()
@@ -460,9 +458,9 @@ async def import_configured(
 
 
 def _chosen_importer(backend: Backend, chosen: ChosenImport) -> Importer:
-    """The importer that somebody chose.
+    """Make the chosen importer.
 
-    It has the id of the one in the settings with this name, and writes into the same sets.
+    It has the id of the importer with this name in the settings, and writes into the same sets.
     """
     kind, options = registry.get_kind(chosen.kind), dict(chosen.options)
     accounts = backend.settings.integrations
@@ -484,7 +482,6 @@ async def _run_importers(
     show: Show,
     clock: Clock,
 ) -> list[ImportReport]:
-    """One import after another."""
     found = []
     try:
         for one in importers:
@@ -510,13 +507,13 @@ async def _run_importers(
 
 
 async def import_parts(backend: Backend) -> list[ImportPartRecord]:
-    """Every part that was imported, with its last reading."""
+    """List every imported part with its last reading."""
     async with backend.opened() as database:
         return await records.list_part_records(database)
 
 
 async def importer_detail(backend: Backend, id_: str, clock: Clock = now) -> ImporterDetail:
-    """All that is known of the importer with this id; raises NotFoundError if nothing is."""
+    """Read the details of an importer; raises NotFoundError for an unknown id."""
     async with backend.opened() as database:
         return await registry.get_importer_detail(
             database, backend.importer_registry(database), id_, clock()
@@ -526,9 +523,9 @@ async def importer_detail(backend: Backend, id_: str, clock: Clock = now) -> Imp
 async def remove_held(
     backend: Backend, name: str, seen: str, clock: Clock = now
 ) -> ImportPartRecord:
-    """Remove what is held of a part, named by its set, if it still has the tag `seen`.
+    """Make the held removals of a part, named by its set, if their tag is still `seen`.
 
-    Raises the errors of `held.apply`.
+    Raises the errors of `writer.apply_removals`.
     """
     importer, part = _split_part(name)
     async with backend.opened() as database:
@@ -540,9 +537,9 @@ async def remove_held(
 
 
 async def keep_held(backend: Backend, name: str, seen: str, clock: Clock = now) -> ImportPartRecord:
-    """Keep what is held of a part, named by its set, if it still has the tag `seen`.
+    """Discard the held removals of a part, named by its set, if their tag is still `seen`.
 
-    Raises the errors of `held.discard`.
+    Raises the errors of `writer.discard_removals`.
     """
     importer, part = _split_part(name)
     async with backend.opened() as database:

@@ -19,19 +19,19 @@ from factbook.storage.partitions import (
 )
 from factbook.telemetry import logs
 
-# Each after those that it refers to.
+# Each table comes after the tables it refers to.
 REPLICATED: Final = (
     *("sets", "entities", "set_items", "search_keys", "search", "relations"),
     *("revisions", "revision_changes", "removed_entities"),
 )
 DISTRIBUTED: Final = ("facts_latest", "facts_history")
 
-# Those that grow with time; events are kept for days.
+# Tables that grow with time. Events aren't here, as they are kept for days.
 MONTHLY: Final = (fact_retention.MONTHLY_HISTORY, MONTHLY_AUDIT)
 
 
 class DistributionStep(NamedTuple):
-    """A step of the layout, which is done once `done` finds a row."""
+    """A step of the distribution; it is complete once the query `done` finds a row."""
 
     table: str
     what: str
@@ -55,9 +55,9 @@ ShowStep = Callable[[DistributionStep], None]
 
 
 async def run_distribution(database: Database, show: ShowStep) -> int:
-    """Do the steps that are left, telling each before it begins; returns their number.
+    """Run the remaining steps, passing each to `show` first; returns their number.
 
-    Raises InputError and ConflictError as `plan`, UnavailableError where a table stays in use.
+    Raises the errors of `plan_distribution`, and UnavailableError if a table stays in use.
     """
     count = 0
     while steps := await plan_distribution(database):
@@ -69,10 +69,10 @@ async def run_distribution(database: Database, show: ShowStep) -> int:
 
 
 async def plan_distribution(database: Database) -> list[DistributionStep]:
-    """The steps that are left to do.
+    """List the remaining steps.
 
-    Raises InputError where the database is no coordinator of Citus with workers, ConflictError
-    where a table is laid out in another way.
+    Raises InputError if the database isn't a Citus coordinator with workers, and ConflictError if a
+    table has another layout.
     """
     await verify_cluster(database)
     rows = await database.all(_TABLES)
@@ -81,13 +81,13 @@ async def plan_distribution(database: Database) -> list[DistributionStep]:
     for name, layout in wanted.items():
         _verify_table(name, tables.get(name), layout)
     new = [tables[name] for name in wanted if tables[name].layout is None]
-    # Only once all are laid out: a table is not emptied while one on the coordinator refers to it.
+    # Only once all are distributed: Citus can't empty a table that a local table refers to.
     left = [tables[name] for name in wanted if tables[name].size]
     return [*map(_is_laid_out, new), *map(_is_emptied, left)]
 
 
 async def verify_cluster(database: Database) -> None:
-    """Raise InputError unless the database is a coordinator of Citus with workers."""
+    """Raise InputError unless the database is a Citus coordinator with workers."""
     if await database.one(_HAS_CITUS) is None:
         raise InputError(
             "This PostgreSQL has no Citus. Create its extension in this database, on the "
@@ -120,7 +120,7 @@ def _is_laid_out(table: _Table) -> DistributionStep:
 
 
 def _is_emptied(table: _Table) -> DistributionStep:
-    # Citus leaves what it copied in place, where nothing reads it.
+    # Citus leaves the copied rows in the local table, where no query reads them.
     statement = f"SELECT truncate_local_data_after_distributing_table('{table.name}')"
     done = f"SELECT 1 WHERE pg_relation_size('{table.name}') = 0"
     return DistributionStep(
@@ -149,7 +149,7 @@ WHERE logicalrelid = '{}'::regclass AND (partmethod = 'h' OR repmodel = 't')
 
 
 def list_distribution_steps(settings: Settings) -> list[DistributionStep]:
-    """The steps of `distribute` that are left; changes nothing."""
+    """List the steps that `distribute_database` would run; changes nothing."""
     _refuse_sqlite(settings)
     return run_with_database(settings, plan_distribution)
 
@@ -168,7 +168,7 @@ def distribute_database(settings: Settings, show: ShowStep) -> int:
 
 
 def list_partition_steps(settings: Settings) -> list[PartitionStep]:
-    """The steps of `partition` that are left; changes nothing."""
+    """List the steps that `partition_database` would run; changes nothing."""
 
     async def work(database: Database) -> list[PartitionStep]:
         plans = [await plan_partitioning(database, table, clock.now()) for table in MONTHLY]

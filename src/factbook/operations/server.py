@@ -1,4 +1,4 @@
-"""The server processes, and the preparations before they start."""
+"""Server processes, and the preparations before they start."""
 
 import asyncio
 import faulthandler
@@ -53,15 +53,14 @@ Afterwards `factbook people invite` prints one.
 log = structlog.get_logger("factbook")
 
 _STOP_SECONDS = 30
-# A process that does not answer its parent for so long is replaced; one that starts on a machine
-# with much to do takes longer than the usual five.
+# A process that doesn't answer its parent for this long is replaced. uvicorn's default of five is
+# too short for a start on a busy machine.
 _SILENT_SECONDS = 15
 _FAILED = 1
-# Of a process that was told to stop.
+# Exit codes of a process that was told to stop.
 _ORDERLY = {0, -signal.SIGTERM, -signal.SIGINT}
 
-# Of the files that a process may open: as many as are worth asking for, and those that are no
-# connections.
+# Open files of a process: the most that are worth requesting, and those that aren't connections.
 _MOST_FILES = 65_536
 _OTHER_FILES = 256
 
@@ -85,10 +84,10 @@ def run_with_database(
 
 
 async def first_start_notice(state: HandlerContext) -> str:
-    """Notice for the person who starts the service; empty if there are people already.
+    """Notice for the person who starts the service; empty if there are accounts.
 
-    Its link replaces the one of an earlier start. Never log it: it gives access to anybody who
-    reads it.
+    Its link replaces the link of an earlier start. Never log the notice: the link gives access to
+    anyone who reads it.
     """
     database, server = state.database, get_server_address(state.settings)
     if server is None:
@@ -111,9 +110,9 @@ async def first_start_notice(state: HandlerContext) -> str:
 
 
 def serve(settings: Settings) -> None:
-    """Migrate the database, then serve until told to stop; requests under way are finished."""
+    """Migrate the database, then serve until told to stop; finishes current requests."""
     logs.configure_logs(settings)
-    # First of all: who cannot listen changes nothing in the database, and ends no earlier link.
+    # Bind first: a process that can't listen must not change the database or expire the last link.
     with listeners.bound(settings.host, settings.port) as sockets:
         find_token_key(settings)
         faulthandler.enable()
@@ -129,7 +128,7 @@ def _serve_here(settings: Settings, sockets: list[socket.socket]) -> bool:
     server = uvicorn.Server(config)
 
     async def served() -> None:
-        # Opened here and not by the server, so that errors are raised as they are.
+        # Opened here because errors wouldn't propagate through uvicorn.
         state = await application.open()
         try:
             sys.stderr.write(await first_start_notice(state))
@@ -147,11 +146,11 @@ def _serve_here(settings: Settings, sockets: list[socket.socket]) -> bool:
 
 
 def _serve_in_children(settings: Settings, sockets: list[socket.socket]) -> bool:
-    """Serve from several processes; returns true if all of them started and ended in order."""
+    """Serve from several processes; returns true if all started and stopped in order."""
     sys.stderr.write(asyncio.run(_open_once(settings)))
-    # They read their settings from the environment, as they are made by name.
+    # Children build the application by its import name, and read settings from the environment.
     os.environ |= settings_environment(settings)
-    # A process that is ended by the system, as when its file was cut off, says where it was.
+    # Makes a process that the system kills, e.g. for a truncated file, print a traceback.
     os.environ["PYTHONFAULTHANDLER"] = "1"
     process.settle_memory()
     _listen_on(sockets)
@@ -161,9 +160,9 @@ def _serve_in_children(settings: Settings, sockets: list[socket.socket]) -> bool
 
 
 async def _open_once(settings: Settings) -> str:
-    """Migrate and open everything that a server process will; returns the start-up notice.
+    """Migrate, and open everything a server process opens; returns the start-up notice.
 
-    Errors are thus raised before the invitation link of an earlier start expires.
+    This raises errors before the invitation link of an earlier start expires.
     """
     with app.Application.traced_meanwhile(settings) as application:
         async with application.running() as state:
@@ -177,7 +176,7 @@ def _listen_on(sockets: list[socket.socket]) -> None:
 
 
 def _server_config(settings: Settings, application: app.Application | str) -> uvicorn.Config:
-    """Configuration of a server of the application, or of what makes it."""
+    """Configure uvicorn for an application, or for the import name of a factory."""
     return uvicorn.Config(
         application,
         factory=isinstance(application, str),
@@ -209,13 +208,13 @@ def _most_connections() -> int:
 
 
 def migrate_now(settings: Settings) -> list[str]:
-    """Bring the schema up to date and return the names of the applied migrations."""
+    """Apply pending migrations and return their names."""
     with logs.configure_logs_within(settings):
         return run_with_database(settings, lambda database: backend.migrate(database, clock.now()))
 
 
 def list_pending_migrations(settings: Settings) -> list[str]:
-    """Names of the migrations that `migrate` would apply; changes nothing."""
+    """List the migrations that `migrate_now` would apply; changes nothing."""
     if not is_there(settings.database_url):
         return list_migrations()
     return run_with_database(settings, find_pending_migrations)

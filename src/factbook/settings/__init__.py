@@ -1,4 +1,4 @@
-"""The settings of the service: one table, read from a file, the environment and flags.
+"""Settings of the service: one table, read from a file, the environment and flags.
 
 Precedence, lowest first: the default, `factbook.toml`, `FACTBOOK_<NAME>` in the environment, a flag
 of the command line.

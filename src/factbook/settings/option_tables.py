@@ -13,7 +13,7 @@ from factbook.errors import ConfigurationError, in_words
 Options = TypeVar("Options", bound=msgspec.Struct)
 
 DEFAULT_INSTANCE: Final = "default"
-# A host as people and annotations name it, with its port.
+# A host in the form that people and annotations use, with an optional port.
 HOST_PATTERN: Final = re.compile(r"[a-z0-9.-]+(:\d{1,5})?")
 # The name of an instance, or of a connection.
 INSTANCE_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,79}")
@@ -22,9 +22,9 @@ INSTANCE_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,79}")
 def read_options(
     vendor: str, name: str, values: Mapping[str, Any], type_: type[Options]
 ) -> Options:
-    """The options that a table of the settings gives.
+    """Read the options of an integration from a settings table.
 
-    In a string, such as an environment variable's, lists are comma-separated and tables are JSON.
+    In strings, such as environment variables, lists are comma-separated and tables are JSON.
     Raises ConfigurationError naming the instance and the mistake, but never a value.
     """
     return read_option_table(f"integrations.{vendor}.{name}", name, values, type_)
@@ -33,7 +33,7 @@ def read_options(
 def read_option_table(
     where: str, name: str, values: Mapping[str, Any], type_: type[Options]
 ) -> Options:
-    """`read` for a table elsewhere in the settings."""
+    """Like `read_options`, for a table elsewhere in the settings."""
     if not INSTANCE_NAME.fullmatch(name):
         raise ConfigurationError(f"{where}: a name is of lower-case letters, digits, . _ and -.")
     try:
@@ -45,17 +45,17 @@ def read_option_table(
 
 
 def about(text: str) -> Meta:
-    """The description of a setting, as shown in tables of settings."""
+    """Describe a setting, for the tables of settings in the docs."""
     return Meta(description=text)
 
 
 def source_id(vendor: str, name: str) -> str:
-    """The data source of an instance: `github` of the one named `default`, else `github-<name>`."""
+    """Id of an instance's data source: `github` for instance `default`, else `github-<name>`."""
     return vendor if name == DEFAULT_INSTANCE else f"{vendor}-{name}"
 
 
 def instance_title(vendor_title: str, name: str) -> str:
-    """The title of an instance's data source: `GitHub`, or `GitHub (internal)`."""
+    """Title of an instance's data source: `GitHub`, or `GitHub (internal)`."""
     return vendor_title if name == DEFAULT_INSTANCE else f"{vendor_title} ({name})"
 
 
@@ -66,7 +66,7 @@ def url_origin(url: str) -> str:
 
 
 def is_web_address(url: str) -> bool:
-    """True for a web address without a user, a query, a fragment and blanks."""
+    """True for a web address without a user, query, fragment or spaces."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -77,7 +77,7 @@ def is_web_address(url: str) -> bool:
 
 
 def _decode_texts(values: Mapping[str, Any], type_: type[msgspec.Struct]) -> dict[str, Any]:
-    """The values, with lists and tables decoded from strings where a variable gave them."""
+    """Decode lists and tables from the strings that environment variables contain."""
     hints = get_type_hints(type_)
     return {
         key: _decode_text(value, get_origin(hints.get(key))) if isinstance(value, str) else value
@@ -92,5 +92,5 @@ def _decode_text(text: str, type_: Any) -> Any:
         try:
             return msgspec.json.decode(text)
         except (msgspec.DecodeError, RecursionError):
-            return text  # which is refused as no table
+            return text  # refused later, as it isn't a table
     return text

@@ -1,4 +1,4 @@
-"""Every setting with its type, meaning, default and bounds, and where it is loaded from."""
+"""Every setting with its type, meaning, default and bounds; and how settings are loaded."""
 
 import os
 import re
@@ -44,7 +44,7 @@ _LEAST_VALUES = {
 }
 _LAST_PORT = 65535
 _DATABASE_SCHEMES = ("sqlite:///", "postgresql://", "postgres://")
-# Settings that are tables, of which an option may be a variable too; how deep an option is.
+# Settings that are tables, and the depth of their options, which can also be set as variables.
 TABLE_DEPTHS: Final = {
     "integrations": 3,
     "importers": 3,
@@ -54,13 +54,13 @@ TABLE_DEPTHS: Final = {
     "oauth": 1,
 }
 _VARIABLE_PREFIX: Final = "FACTBOOK_"
-# What the commands that talk to a server read, beside the settings.
+# Variables that are no settings: commands that talk to a server read them.
 _CLIENT_VARIABLES: Final = frozenset({"CONFIG", "SERVER", "TOKEN"})
-# What Kubernetes sets in containers for a service named "factbook" or "factbook-…".
+# Variables that Kubernetes sets in containers for a service named "factbook" or "factbook-…".
 _SERVICE_LINK: Final = re.compile(
     r"(?:\w+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT(?:_\d+_(?:TCP|UDP)(?:_\w+)?)?)"
 )
-# How alike two names are of which one is taken for a misspelling of the other.
+# Least similarity at which an unknown name counts as a misspelling of a known one.
 _LEAST_LIKENESS: Final = 0.85
 
 
@@ -68,7 +68,7 @@ def _describe(*sentences: str) -> Meta:
     return Meta(description="".join(sentences))
 
 
-# Of the body of a push, by the items of a set; entities have a thousand bytes on average.
+# Push body size allowed per item of a set; entities have a thousand bytes on average.
 _BYTES_PER_ITEM = 1_280
 _LEAST_BODY = 16 * MIB
 
@@ -341,7 +341,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     ] = False
 
     def __repr__(self) -> str:
-        """Representation without the values, some of which are secrets."""
+        """Representation without values, as some are secrets."""
         return "Settings(…)"
 
     def __post_init__(self) -> None:
@@ -374,7 +374,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_database_url(url: str) -> None:
-    """Raise ConfigurationError, which names no part that may be secret, for another database."""
+    """Raise ConfigurationError for an unsupported database, without quoting possible secrets."""
     if not url.startswith(_DATABASE_SCHEMES):
         raise ConfigurationError(
             "database_url has to start with sqlite:///, before the path of a file, or with "
@@ -401,7 +401,7 @@ def load_settings(
     environ: Mapping[str, str] = os.environ,
     path: Path = Path("factbook.toml"),
 ) -> Settings:
-    """The settings in force.
+    """Load the settings in force.
 
     `FACTBOOK_CONFIG` names another file. Flags that are None count as not given. Raises
     ConfigurationError for an unknown name or a value of the wrong type, naming its origin.
@@ -418,7 +418,7 @@ def load_settings(
 
 
 def find_unknown_variables(environ: Mapping[str, str] = os.environ) -> dict[str, str | None]:
-    """Variables of Factbook that are no setting, each with the variable that may be meant."""
+    """Find FACTBOOK_ variables that are no setting, each with the variable probably meant."""
     names = [name.upper() for name in Settings.__struct_fields__]
     tables = [name.upper() for name in TABLE_DEPTHS]
     found: dict[str, str | None] = {}
@@ -436,9 +436,9 @@ def find_unknown_variables(environ: Mapping[str, str] = os.environ) -> dict[str,
 
 
 def refuse_misspelled_variables(environ: Mapping[str, str] = os.environ) -> list[str]:
-    """The variables of Factbook that are no setting.
+    """Return the FACTBOOK_ variables that are no setting.
 
-    Raises ConfigurationError for those that look like a misspelled one, which the file refuses too.
+    Raises ConfigurationError for variables that look misspelled, as a settings file does.
     """
     unknown = find_unknown_variables(environ)
     if misspelled := [f"{name} ({meant}?)" for name, meant in unknown.items() if meant]:
@@ -450,7 +450,7 @@ def refuse_misspelled_variables(environ: Mapping[str, str] = os.environ) -> list
 
 
 def settings_environment(settings: Settings) -> dict[str, str]:
-    """The settings as environment variables that `load` reads back to the same settings."""
+    """Format the settings as environment variables from which `load_settings` restores them."""
     given = {name: getattr(settings, name) for name in Settings.__struct_fields__}
     return {
         f"FACTBOOK_{name.upper()}": _variable_text(value)
@@ -494,7 +494,7 @@ def _read_environment(environ: Mapping[str, str], given: Mapping[str, Any]) -> d
 def _collect_options(
     setting: str, depth: int, environ: Mapping[str, str], given: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Tables of a setting, including the options that have a variable of their own."""
+    """Combine the tables of a setting with the options given as environment variables."""
     tables = _copy_tables(given, depth)
     prefix = f"FACTBOOK_{setting.upper()}__"
     for variable, text in environ.items():

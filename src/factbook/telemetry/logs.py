@@ -1,4 +1,4 @@
-"""Log lines: one JSON object each, or text for a person; never a secret."""
+"""Logs: each line is a JSON object, or text for a person, and never contains a secret."""
 
 import logging
 import re
@@ -12,7 +12,7 @@ import structlog
 
 from factbook.settings import Settings
 
-# A token's value, and a password within a database URL, wherever they turn up.
+# A token's value, and a password in a database URL, anywhere in a text.
 _SECRETS = re.compile(
     r"fbk_[0-9A-Za-z]{8,}|(?<=://)[^\s/@]*:[^\s/@]+(?=@)|(?<=password=)[^\s&'\"]+", re.IGNORECASE
 )
@@ -23,8 +23,8 @@ def configure_logs(
 ) -> None:
     """Send every log line, including those of libraries, to standard error in the configured form.
 
-    `ids` returns the trace ids that are added to each line. `for_good` is faster, and cannot be
-    undone in this process.
+    `ids` returns the trace ids to add to each line. `for_good` is faster, but can't be undone in
+    this process.
     """
     level = logging.getLevelNamesMapping()[settings.log_level.upper()]
     renderer: Any = (
@@ -53,12 +53,12 @@ def configure_logs(
     structlog.configure(
         processors=[*shared, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        # A line in one piece: processes share the file, and a printer writes the end of a line
-        # on its own where PYTHONUNBUFFERED is set.
+        # Writes each line in one piece, as processes share the file; structlog's print logger
+        # writes the line end separately if PYTHONUNBUFFERED is set.
         logger_factory=structlog.WriteLoggerFactory(cast(TextIO, _Patient(sys.stderr))),
         cache_logger_on_first_use=for_good,
     )
-    # What fails in a handler is told and goes no further; that in ours would.
+    # A standard handler reports its own errors; one raised in our processors would propagate.
     handler = logging.StreamHandler(sys.stderr)
     handler.addFilter(LineBound())
     handler.setFormatter(
@@ -89,19 +89,19 @@ def configure_logs_within(
 
 
 class LineBound(logging.Filter):
-    """Log filter that passes at most `most` lines of a level a minute and counts the rest.
+    """Log filter that passes at most `most` lines per logger, level and minute; counts the rest.
 
-    Anybody who can open a connection may be able to make a library log a line.
+    Anyone who can open a connection may be able to make a library log a line.
     """
 
     def __init__(self, most: int = 60, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
         self._most = most
         self._clock = clock
-        self._lines: dict[tuple[str, int], tuple[int, int]] = {}  # a minute, and lines in it
+        self._lines: dict[tuple[str, int], tuple[int, int]] = {}  # the minute, and its lines
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Pass or drop a line; the last of a minute says so, the next gives the number dropped."""
+        """Pass or drop a line; the last line of a minute says so, the next one counts the rest."""
         key, now = (record.name, record.levelno), int(self._clock() // 60)
         minute, lines = self._lines.get(key, (now, 0))
         left_out = lines - self._most
@@ -125,19 +125,17 @@ class _Patient:
         self._stream = stream
 
     def write(self, text: str) -> None:
-        """Write if possible."""
         with suppress(OSError, ValueError):
             self._stream.write(text)
 
     def flush(self) -> None:
-        """Flush if possible."""
         with suppress(OSError, ValueError):
             self._stream.flush()
 
 
 @contextmanager
 def silence_logs() -> Iterator[None]:
-    """Log nothing inside the block, for a command that reports its own findings."""
+    """Silence the logs inside the block, for a command that reports its own findings."""
     before, disabled = structlog.get_config(), logging.root.manager.disable
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     logging.disable(logging.CRITICAL)
@@ -151,15 +149,15 @@ def silence_logs() -> Iterator[None]:
 def redact_event(
     logger: object, method: str, event: MutableMapping[str, Any]
 ) -> MutableMapping[str, Any]:
-    """The same event with secrets redacted at any depth."""
+    """Redact secrets in an event at any depth."""
     for key, value in event.items():
-        if not key.startswith("_"):  # what structlog keeps for itself
+        if not key.startswith("_"):  # structlog's own members
             event[key] = _redact_value(value)
     return event
 
 
 def redact_text(text: str) -> str:
-    """The same text with secrets redacted."""
+    """Redact secrets in a text."""
     return _SECRETS.sub("[redacted]", text)
 
 

@@ -1,7 +1,7 @@
-"""Trace spans for rooms that do not know how traces are made and sent.
+"""Trace spans for rooms that don't depend on how traces are made and sent.
 
-A span covers a piece of work. Its name and attributes are words and numbers of this service: never
-a secret, text from a client, or the name of an entity or a person.
+A span covers a piece of work. Its name and attributes are this service's own words and numbers, and
+never a secret, text from a client, or the name of an entity or a person.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ NO_ATTRIBUTES: Final[Attributes] = MappingProxyType({})
 class Work(NamedTuple):
     """Work shared by many processes, such as a run; its spans form one trace across them.
 
-    `key` is the same in all of them and unique to the work.
+    `key` is unique to the work and the same in all processes.
     """
 
     name: str
@@ -46,9 +46,9 @@ class Tracer(Protocol):
         outgoing: bool = False,
         within: Work | None = None,
     ) -> AbstractContextManager[Span]:
-        """A span around a block, a child of the open one, or within the trace of the work.
+        """Make a span around a block: a child of the open span, or in the trace of `within`.
 
-        An exception from the block marks the span as failed. `outgoing`: it is a call to another
+        An exception from the block marks the span as failed. `outgoing` marks a call to another
         host.
         """
 

@@ -1,4 +1,4 @@
-"""Diagnosis of an installation from outside; nothing is changed.
+"""Diagnosis of an installation, without changing anything.
 
-Each module examines one topic, and reports the state of each item and the advice for it.
+Each finding has the state of one item, and advice.
 """

@@ -54,7 +54,7 @@ State = Literal["ok", "warning", "problem"]
 
 
 class Finding(NamedTuple):
-    """State of one item; `advice` says what to do, empty if nothing."""
+    """State of one item; `advice` says what to do, and is empty if nothing is wrong."""
 
     topic: str
     state: State
@@ -63,38 +63,38 @@ class Finding(NamedTuple):
 
 
 def ok(topic: str, what: str) -> Finding:
-    """Nothing to do."""
+    """Make a finding that needs no action."""
     return Finding(topic, "ok", what)
 
 
 def warning(topic: str, what: str, advice: str) -> Finding:
-    """It works, but may stop working, or is less safe than it could be."""
+    """Make a finding about an item that may stop working, or is less safe than possible."""
     return Finding(topic, "warning", what, advice)
 
 
 def problem(topic: str, what: str, advice: str) -> Finding:
-    """Something does not work, or facts are unknown because of it."""
+    """Make a finding about an item that doesn't work, or causes unknown facts."""
     return Finding(topic, "problem", what, advice)
 
 
 DATABASE: Final = "database"
 DISK: Final = "disk"
-# What UPDATE ... FROM, RETURNING and DROP COLUMN need.
+# Required for UPDATE ... FROM, RETURNING and DROP COLUMN.
 _OLDEST_SQLITE: Final = (3, 35, 0)
-# Two locks of SQLite do not work on these, or only sometimes.
+# Two of SQLite's locks don't work reliably on these.
 _NETWORK: Final = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "fuse.sshfs"}
 )
 _WAIT_SECONDS: Final = 10.0
-# Of the codes of failures, those of a file whose content is wrong.
+# Error codes for a file with damaged content.
 _DAMAGE: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _MOST_SHOWN: Final = 5
 _LEAST_INODES: Final = 100
 
-# Told now and then that something goes on; None for going on.
+# Called from time to time during long work.
 Tick = Callable[[], None]
 
-# The oldest release that PostgreSQL still maintains and that is tested.
+# The oldest release that PostgreSQL maintains and Factbook tests.
 _OLDEST_POSTGRESQL: Final = 14
 _LONG_SECONDS: Final = 300
 _CONNECT_SECONDS: Final = 5
@@ -107,7 +107,7 @@ _SAMPLE: Final = 50
 
 
 def check_sqlite_version() -> Finding:
-    """Check that SQLite itself is recent enough."""
+    """Check that the SQLite library is recent enough."""
     if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
         oldest = ".".join(map(str, _OLDEST_SQLITE))
         what = f"SQLite is {sqlite3.sqlite_version}; {oldest} is needed."
@@ -116,9 +116,9 @@ def check_sqlite_version() -> Finding:
 
 
 def find_damaged_log(path: Path) -> Finding | None:
-    """Finding on a damaged write-ahead log beside the file; None when nothing is wrong.
+    """Check the write-ahead log beside the file; None if it isn't damaged.
 
-    SQLite removes such a log when it closes the file, so check this before anybody opens it.
+    SQLite removes a damaged log when it closes the file, so call this before opening the file.
     """
     try:
         DatabaseFile(path.resolve()).verify_log()
@@ -132,7 +132,7 @@ def find_damaged_log(path: Path) -> Finding | None:
 def check_soundness(path: Path, tick: Tick) -> Iterator[Finding]:
     """Check the structure of the file and the references between its rows.
 
-    Takes about a second for a gigabyte and reads all of it; others write meanwhile.
+    Reads the whole file, about a gigabyte a second, while other processes may write.
     """
     if damaged := find_damaged_log(path):
         yield damaged
@@ -165,7 +165,7 @@ def check_soundness(path: Path, tick: Tick) -> Iterator[Finding]:
 
 
 def _find_unreadable(database: sqlite3.Connection) -> Iterator[str]:
-    """Tables with unreadable rows."""
+    """Find tables with unreadable rows."""
     tables = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
     for (name,) in tables:
         try:
@@ -182,7 +182,7 @@ def _is_damage(error: sqlite3.Error) -> bool:
 
 
 def _failed_read(path: Path, error: sqlite3.Error) -> Finding:
-    """Finding on an error that kept SQLite from reading the file, whatever its content."""
+    """Make the finding for an error that keeps SQLite from reading the file at all."""
     try:
         DatabaseFile(path).tell(error)
     except UnavailableError as told:
@@ -205,7 +205,7 @@ def _room_left(lost: list[str]) -> str:
 
 
 def check_disk(path: Path) -> Iterator[Finding]:
-    """Check for free space at the file, and that it can be written to."""
+    """Check the free space for the file, and that the file is writable."""
     folder = path.resolve().parent
     yield from _is_writable(path, folder)
     size = sum(part.stat().st_size for part in _database_files(path) if part.exists())
@@ -235,7 +235,7 @@ def check_disk(path: Path) -> Iterator[Finding]:
 
 
 def find_file_system(folder: Path, mounts: Path = Path("/proc/mounts")) -> str:
-    """File system type of a folder; empty if the system does not report it."""
+    """File system type of a folder; empty if the system doesn't report it."""
     if not mounts.exists():
         return ""
     longest, found = -1, ""
@@ -272,7 +272,7 @@ def _in_mib(count: int) -> str:
 
 
 async def check_reachable(url: str) -> Finding | None:
-    """Check that the server accepts this user and can be used; None when all is well."""
+    """Check that the server accepts this user and is usable; None if so."""
     # Heavy to import, and of no use on SQLite.
     import psycopg  # noqa: PLC0415
 
@@ -437,7 +437,7 @@ SELECT pg_is_in_recovery(), current_setting('hot_standby_feedback')
 
 
 async def check_migrations(database: Database) -> tuple[bool, list[Finding]]:
-    """Findings on the schema, and true if it can be examined further."""
+    """Findings on the schema, preceded by whether it can be examined further."""
     if not await has_migration_record(database):
         return False, [warning(MIGRATIONS, "The database is empty.", "`factbook serve` fills it.")]
     try:
@@ -482,7 +482,7 @@ async def _differing_schema(database: Database) -> AsyncIterator[Finding]:
 
 
 async def check_search_rows(database: Database) -> Finding:
-    """Derive the search rows of some entities again, and look for them."""
+    """Check that the search rows of some entities match the entities."""
     count, wrong = await index_rows.find_unindexed(database, _SAMPLE)
     if wrong:
         what = f"Filters do not find {len(wrong)} of {count} entities as they are: {wrong[0]}."
@@ -494,7 +494,7 @@ async def check_search_rows(database: Database) -> Finding:
 
 
 CHECKS: Final = "checks"
-# Since then the tables of checks and data sources have the columns that are read here.
+# First migration after which the tables of checks and data sources have the columns read here.
 _OLDEST_WITH_PATTERNS: Final = 41
 _MOST_PATTERNS_NAMED: Final = 10
 
@@ -503,16 +503,16 @@ _MOST_PEOPLE_NAMED: Final = 50
 _CONFIRM: Final = "If the account is theirs, run `factbook people confirm {}`."
 
 RIGHTS: Final = "rights of groups"
-# The newest migration of the first schema with all that is read here.
+# First migration after which the schema has everything read here.
 _OLDEST_WITH_RIGHTS: Final = 39
 
 IMPORTERS: Final = "importers"
-# Intervals without a complete reading that are not unusual yet.
+# An importer is late after more intervals than this without a complete reading.
 _LATE_INTERVALS: Final = 3
 
 
 async def examine_checks(database: Database) -> AsyncIterator[Finding]:
-    """Findings on checks whose results are not to be relied on."""
+    """Findings on checks with unreliable results."""
     stored = await check_store.everything(database)
     published = {one.id: one.published for one in stored if one.published is not None}
     cards = await scorecard_store.everything(database)
@@ -540,7 +540,7 @@ def _unusable_checks(published: Mapping[str, dict[str, Any]]) -> Iterator[Findin
 
 
 async def examine_old_patterns(database: Database) -> AsyncIterator[Finding]:
-    """Patterns on a schema from before the upgrade, unless that is too old to tell."""
+    """Findings on patterns before an upgrade, unless the schema is too old to list them."""
     if await fetch_schema_version(database) < _OLDEST_WITH_PATTERNS:
         what = "This schema is too old to list the patterns that this release refuses."
         yield warning(CHECKS, what, "Run `factbook doctor` again after the upgrade.")
@@ -552,7 +552,7 @@ async def examine_old_patterns(database: Database) -> AsyncIterator[Finding]:
 
 
 def _old_patterns(stored: Iterable[StoredCheck]) -> Iterator[Finding]:
-    """Patterns that this release refuses, or reads differently than releases before it did."""
+    """Findings on patterns that this release refuses, or reads differently than earlier ones."""
     for one in stored:
         try:
             check = parse_stored_check(one.published or one.draft)
@@ -584,7 +584,7 @@ def _readable_patterns(check: Check) -> Iterator[tuple[str, str]]:
 
 
 def find_source_patterns(stored: Iterable[StoredSource]) -> Iterator[Finding]:
-    """The same for the patterns by which data sources extract facts."""
+    """Findings on such patterns in data sources, which extract facts with them."""
     for one in stored:
         document = one.published or one.draft or {}
         schema = document.get("schema")
@@ -615,7 +615,7 @@ def find_source_patterns(stored: Iterable[StoredSource]) -> Iterator[Finding]:
 def _idle_rules(
     stored: Sequence[StoredCheck], cards: Sequence[StoredScorecard]
 ) -> Iterator[Finding]:
-    """A warning for each scorecard whose exemption rules do not count for some of its checks."""
+    """Warn of each scorecard whose exemption rules don't apply to some of its checks."""
     for card in cards:
         document = card.newest or {}
         named = scorecard.list_named_checks(document) if document.get("exemptions") else set()
@@ -638,7 +638,7 @@ def _idle_rules(
 
 
 def _find_circles(published: Mapping[str, dict[str, Any]]) -> Iterator[Finding]:
-    """A problem for each circle, which earlier releases let through."""
+    """Report each cycle of checks; earlier releases allowed cycles."""
     reads = {
         id_: check_definition.list_referenced_checks(document)
         for id_, document in published.items()
@@ -698,9 +698,9 @@ def _list_names(names: Iterable[str]) -> str:
 
 
 async def examine_rights(database: Database, settings: Settings) -> AsyncIterator[Finding]:
-    """Sets that state memberships without rights, and each person with an account who lacks one.
+    """Findings on sets whose memberships give no rights, and on people who thus lack rights.
 
-    They are warnings until `people_sets` is set, to an empty list if none is to be trusted.
+    These are warnings until `people_sets` is set; an empty list trusts no set.
     """
     trust = PeopleTrust.of(settings)
     sets = await people_trust.find_sets_without_rights(database, trust)
@@ -719,7 +719,7 @@ async def examine_rights(database: Database, settings: Settings) -> AsyncIterato
 async def examine_rights_after_upgrade(
     database: Database, settings: Settings
 ) -> AsyncIterator[Finding]:
-    """The same on a schema from before the upgrade, unless that is too old to tell."""
+    """Findings on rights before an upgrade, unless the schema is too old to list them."""
     if await fetch_schema_version(database) < _OLDEST_WITH_RIGHTS:
         what = "This schema is too old to list who will lack rights of groups."
         yield warning(RIGHTS, what, "Run `factbook doctor` again after the upgrade.")
@@ -738,7 +738,7 @@ def _rights_finding(settings: Settings, what: str, setting: str) -> Finding:
 async def examine_importers(
     database: Database, registry: ImporterRegistry, now: int
 ) -> AsyncIterator[Finding]:
-    """Findings on importers that cannot be used, fail, are late, or hold removals."""
+    """Findings on importers that are unusable, failing or late, or that hold removals."""
     fine, known = 0, (await registry.current()).values()
     for id_, why in sorted(registry.problems.items()):
         yield problem(IMPORTERS, f"{id_} cannot be used: {why}", "Correct it on the page Imports.")

@@ -1,4 +1,4 @@
-"""The examination: settings, key and machine, the database, and the running service."""
+"""Findings about settings, key and machine, the database, and the running service."""
 
 import asyncio
 import itertools
@@ -56,7 +56,7 @@ from factbook.webhooks import digests, store
 from factbook.webhooks.store import StoredWebhook
 
 CONFIGURATION: Final = "configuration"
-# Of addresses only those with a password.
+# Secret settings; database and proxy addresses only count if they have a password.
 _SECRETS: Final = ("token_key", "database_url", "replica_url", "outgoing_proxy")
 _SECRET_TABLES: Final = ("integrations", "importers", "connections", "openid")
 _READABLE_BY_OTHERS: Final = 0o077
@@ -66,14 +66,14 @@ _RESTORE: Final = "Put the key back that the database was written with, from the
 
 MACHINE: Final = "machine"
 _LEAST_FILES: Final = 4_096
-# What a process takes at first, and what the largest body of a push takes while it is read.
+# Memory of a process at its start.
 _PROCESS: Final = 150 * 2**20
 
 
 def read_settings(
     flags: Mapping[str, object], environ: Mapping[str, str] = os.environ
 ) -> tuple[Settings | None, list[Finding]]:
-    """The settings in force, None when they cannot be read, and the findings about them."""
+    """Load the settings in force, or None if they can't be read, with findings about them."""
     found = list(_unknown_variables(environ))
     try:
         settings = load_settings(flags, environ)
@@ -136,7 +136,7 @@ def _proxy_findings(settings: Settings) -> Iterator[Finding]:
         try:
             everything = ip_network(text, strict=False).prefixlen == 0
         except ValueError:
-            continue  # refused by the service itself
+            continue  # the service refuses this itself
         if everything:
             yield problem(
                 CONFIGURATION,
@@ -146,7 +146,7 @@ def _proxy_findings(settings: Settings) -> Iterator[Finding]:
 
 
 def _secrets_in_file(environ: Mapping[str, str], settings: Settings) -> Iterator[Finding]:
-    """Check for a settings file with secrets that others may read."""
+    """Check that other users can't read a settings file with secrets."""
     file = Path(environ.get("FACTBOOK_CONFIG", "factbook.toml"))
     if not file.exists() or not file.stat().st_mode & _READABLE_BY_OTHERS:
         return
@@ -173,7 +173,7 @@ def is_loopback_host(host: str) -> bool:
 
 
 def read_key(settings: Settings) -> tuple[bytes | None, Finding]:
-    """The key in force, None without one; never creates it."""
+    """Read the key in use; None if there is no key, as this never creates one."""
     file: Path | None = None
     if settings.token_key is None and settings.database_url.startswith("sqlite:"):
         database = sqlite_path(settings.database_url)
@@ -227,7 +227,7 @@ async def _nothing_sealed(database: Database) -> Finding:
 
 
 def check_machine(settings: Settings) -> Iterator[Finding]:
-    """Findings on the limits of this user; the service may run with others."""
+    """Findings on this user's limits; the service may run with other limits."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < _LEAST_FILES:
         what = f"A process may have {hard:,} files open, and each connection is one."
@@ -264,7 +264,7 @@ _SOON: Final = 14 * DAY
 _MOST_ROUNDS: Final = 3
 _MOST_APART: Final = 5 * SECOND
 
-# Longer than any one call may take, and short enough for somebody who waits.
+# Longer than the limit of any single call, but short enough for a person to wait.
 _SECONDS: Final = 45.0
 _MOST_PLACES: Final = 8
 
@@ -272,7 +272,7 @@ _MOST_PLACES: Final = 8
 async def check_sources(
     database: Database, collected: Sequence[DataSource], now: int
 ) -> AsyncIterator[Finding]:
-    """Findings on sources that are down, late, or whose credential expires soon."""
+    """Findings on sources that are down or late, or whose credential expires soon."""
     known, fine = await runs.fetch_health(database), 0
     for source in collected:
         one = known.get(source.id)
@@ -301,7 +301,7 @@ async def check_sources(
 
 
 async def check_batches(database: Database) -> AsyncIterator[Finding]:
-    """Findings on what was given up because it ended its processes."""
+    """Findings on batches that were abandoned because they crashed their processes."""
     found = Counter(one.source_id for one in await runs.list_given_up_batches(database))
     for source_id, count in found.items():
         what = f"{count} batches of {source_id} were given up: each ended the processes it was in."
@@ -310,7 +310,7 @@ async def check_batches(database: Database) -> AsyncIterator[Finding]:
 
 
 async def check_webhooks(database: Database) -> AsyncIterator[Finding]:
-    """Findings on webhooks that are disabled, or whose last message failed."""
+    """Findings on webhooks that are disabled, or whose last delivery failed."""
     found = await store.list_webhooks(database)
     for one in found:
         if one.disabled_at is not None:
@@ -330,7 +330,7 @@ def _webhook(webhook: StoredWebhook) -> str:
 
 
 async def check_worker(database: Database, now: int) -> Finding:
-    """Check that a process does the housekeeping, at which all running ones take turns."""
+    """Check that a process does the housekeeping; running processes take turns."""
     held_until = await lease.fetch_lease_end(database, "housekeeping")
     if held_until is None:
         return warning(WORKER, "No process ever kept house here.", "Start `factbook serve`.")
@@ -341,7 +341,7 @@ async def check_worker(database: Database, now: int) -> Finding:
 
 
 async def check_housekeeping(database: Database, now: int) -> AsyncIterator[Finding]:
-    """Findings on parts of the housekeeping that fail, or were missed for some rounds."""
+    """Findings on housekeeping parts that fail, or haven't run for some rounds."""
     found = await housekeeping.fetch_task_records(database)
     late = now - _MOST_ROUNDS * housekeeping.HOUSEKEEPING_INTERVAL
     for one in found:
@@ -357,7 +357,7 @@ async def check_housekeeping(database: Database, now: int) -> AsyncIterator[Find
 
 
 async def check_retention(database: Database, now: int) -> Finding:
-    """Check that the clock is trusted, so that old data is deleted."""
+    """Check that the clock is trusted; otherwise old data isn't deleted."""
     clock = await housekeeping.read_retention_clock(database)
     if (
         clock.refused_at is None
@@ -397,7 +397,7 @@ async def check_address(settings: Settings, transport: httpx2.AsyncBaseTransport
 
 
 def _reachable_name(bound: str) -> str:
-    """Host name under which the bound address can be reached from this machine."""
+    """Host name that reaches the bound address from this machine."""
     try:
         address = ip_address(bound)
     except ValueError:
@@ -408,7 +408,7 @@ def _reachable_name(bound: str) -> str:
 
 
 def check_clocks(ahead: dict[str, int]) -> list[Finding]:
-    """Check other clocks against this one; `ahead` is in milliseconds, by their owners."""
+    """Check other clocks against this one; `ahead` has offsets in milliseconds, by host."""
     found = []
     for whose, milliseconds in ahead.items():
         if abs(milliseconds) > _MOST_APART:
@@ -429,7 +429,7 @@ async def check_integrations(
     client: Callable[[Integration], HttpClient],
     now: int,
 ) -> tuple[list[Finding], dict[str, int]]:
-    """Findings of all integrations, asked concurrently; and the offsets of hosts' clocks."""
+    """Examine all integrations concurrently; returns findings, and clock offsets by host."""
     found = await asyncio.gather(
         *(_check_integration(database, one, client, now) for one in integrations)
     )
@@ -458,7 +458,7 @@ async def _check_integration(
     except FactbookError as error:
         return [problem(topic, error.message, "Mend its table in the settings.")], None
     except Exception as error:
-        # One that is wrong keeps nobody from hearing of the others.
+        # An unexpected error in one integration must not hide the findings on the others.
         what = f"It could not be looked at: {redact_text(repr(error))}."
         return [problem(topic, what, "Report it: that is a bug.")], None
     findings = [_probed_permissions(topic, shown) for shown in checked.shown if shown.missing]
@@ -514,7 +514,7 @@ def _some_places(places: list[str]) -> str:
     return ", ".join(places[:_MOST_PLACES]) + (f" and {more} more" if more > 0 else "")
 
 
-# Told what is being looked at.
+# Called with the description of the current check.
 Show = Callable[[str], None]
 _SLOW_SECONDS: Final = 0.05
 _SPINNER: Final = "|/-\\"
@@ -529,9 +529,9 @@ async def examine(
     connect: Connect | None = None,
     transport: httpx2.AsyncBaseTransport | None = None,
 ) -> AsyncIterator[Finding]:
-    """All findings; nothing is changed, no table and no file is made.
+    """Examine everything, without changing anything or creating a table or file.
 
-    `connect` and `transport` replace the network for calls of hosts.
+    `connect` and `transport` replace the network for calls to hosts.
     """
     settings, found = read_settings(flags)
     for finding in found:
@@ -558,7 +558,7 @@ async def examine(
 
 
 class _Examination:
-    """The checks that need the database."""
+    """Checks that need the database."""
 
     def __init__(
         self,
@@ -576,7 +576,7 @@ class _Examination:
         self._connect = connect
 
     async def database(self, *, quick: bool) -> AsyncIterator[Finding]:
-        """State of the database, and findings from its content."""
+        """Findings on the database and its content."""
         self._show("Opening the database")
         url = self._settings.database_url
         if url.startswith("sqlite:"):
@@ -609,7 +609,7 @@ class _Examination:
             await database.close()
 
     async def _file(self, path: Path, *, quick: bool) -> tuple[bool, list[Finding]]:
-        """Findings about the file, and true if it can be opened without loss."""
+        """Findings on the file, preceded by whether opening it is safe."""
         found = [databases.check_sqlite_version(), *databases.check_disk(path)]
         if damaged := databases.find_damaged_log(path):
             return False, [*found, damaged]
@@ -664,7 +664,7 @@ class _Examination:
             yield finding
 
     async def _hosts(self, database: Database, registry: Registry) -> AsyncIterator[Finding]:
-        """Permissions of the integrations, and the offsets of other clocks."""
+        """Findings on the integrations' permissions, and on other clocks."""
         self._show("Asking the hosts of the integrations")
         known = await registry.current()
         ahead = {}
@@ -688,7 +688,7 @@ class _Examination:
 
 
 async def _round_trip(database: Database) -> Finding:
-    """Time of a trivial query; the best of a few."""
+    """Measure the fastest of a few trivial queries."""
     times = []
     for _ in range(5):
         began = time.perf_counter()
@@ -701,7 +701,7 @@ async def _round_trip(database: Database) -> Finding:
 
 
 async def _provider(settings: Settings, clock: Clock) -> AsyncIterator[Finding]:
-    """Check of the OpenID Connect provider's discovery document and keys."""
+    """Check the OpenID Connect provider's discovery document and keys."""
     if not settings.openid:
         return
     # Heavy to import, and few configure a provider.
