@@ -1,1 +1,1 @@
-"""HTTP in JSON and JSON-RPC: a visible table of routes, handlers that read, call and render."""
+"""JSON and JSON-RPC over HTTP: one table of routes, and thin handlers."""

@@ -241,7 +241,7 @@ def _render_token(token: StoredToken, usage: TokenUsage) -> Token:
 
 
 def _parse_narrowing(asked: TokenNarrowing | UnsetType) -> Narrowing | None:
-    """Limits of the token that the body asks for; raises InputError."""
+    """Parse the limits that the body requests for a token; raises InputError."""
     if asked is UNSET:
         return None
     given: dict[str, list[str]] = msgspec.to_builtins(asked)

@@ -1,7 +1,7 @@
-"""The catalog over HTTP, as clients of that API speak it: entities, queries, facets, locations.
+"""The Backstage catalog API over HTTP: entities, queries, facets, locations.
 
-Cursors are base64 of a JSON object, as in the catalog API reference. Clients look into them: one
-with the key `query` is asked for by POST, any other by GET.
+Cursors are base64 of a JSON object, as in the catalog API reference. Clients inspect them: they
+continue by POST if the cursor has the key `query`, else by GET.
 """
 
 import base64
@@ -64,7 +64,7 @@ MOST_ORDERS = 10
 MOST_TEXT_FIELDS = 20
 _MISSING = object()
 _MOST_PATHS = 200
-# Bytes of a list of references: those of some hundred thousand.
+# Bytes of a list of references, enough for a few hundred thousand.
 _LARGEST_LIST = 16 * 1024 * 1024
 _QUERY_LIMIT = 200
 _LARGEST_QUERY = 1024 * 1024
@@ -75,7 +75,7 @@ _PUSH = (
 )
 
 
-# Without these, which only JSON's strings hold, base64 of ASCII has neither + nor /.
+# Escaping these, which only occur in JSON strings, keeps + and / out of base64 of ASCII text.
 _ESCAPES = str.maketrans({char: f"\\u{ord(char):04x}" for char in ">?~\x7f"})
 
 
@@ -113,18 +113,18 @@ class QueryCursor(msgspec.Struct, forbid_unknown_fields=True, rename="camel", om
 
 
 def encode_cursor(cursor: msgspec.Struct) -> str:
-    """A cursor as text of letters and digits."""
+    """Encode a cursor as letters and digits."""
     text = msgspec.json.encode(cursor).decode()
     if not text.isascii():
         text = json.dumps(msgspec.to_builtins(cursor), separators=(",", ":"))
     text = text.translate(_ESCAPES)
-    # A multiple of three bytes needs no = at the end; blanks behind JSON mean nothing.
+    # A multiple of three bytes needs no trailing =, and JSON may end with blanks.
     text += " " * (-len(text) % 3)
     return base64.b64encode(text.encode()).decode()
 
 
 def decode_cursor(text: str, type_: type[T], name: str) -> T:
-    """The cursor in a text; raises InputError naming the parameter when it holds none."""
+    """Decode a cursor; raises InputError naming the parameter if the text is invalid."""
     try:
         return msgspec.json.decode(base64.b64decode(text, altchars=b"-_"), type=type_)
     except (ValueError, msgspec.MsgspecError, RecursionError):
@@ -132,20 +132,20 @@ def decode_cursor(text: str, type_: type[T], name: str) -> T:
 
 
 def check_cursor_place(place: _CursorPlace, order: Sequence[object], name: str) -> None:
-    """Raise InputError unless the place is one of rows in this order."""
+    """Raise InputError unless the cursor belongs to a query with this order."""
     if len(place) != len(order) + 1 or place[-1] is None:
         raise InputError(f"{name} belongs to a query with another order.")
 
 
 class Projection:
-    """Keeps the named dotted paths of an entity; no paths keep all of it."""
+    """Selects dotted paths of an entity; without paths, keeps the whole entity."""
 
     def __init__(self, paths: list[str]) -> None:
         self._paths = paths
 
     @classmethod
     def of(cls, values: Iterable[str]) -> Self:
-        """From `fields` parameters, each a comma-separated list; raises InputError for `[`."""
+        """Parse `fields` parameters, each a comma-separated list; raises InputError for `[`."""
         paths = [path.strip() for value in values for path in value.split(",") if path.strip()]
         if len(paths) > _MOST_PATHS:
             raise InputError(f"fields can name {_MOST_PATHS} paths at most.")
@@ -156,11 +156,11 @@ class Projection:
 
     @property
     def keeps_all(self) -> bool:
-        """True if there is nothing to leave out."""
+        """True if no paths are selected."""
         return not self._paths
 
     def apply(self, entity: str) -> bytes:
-        """An entity's JSON with only the parts that are asked for; missing ones are just absent."""
+        """Reduce an entity's JSON to the selected paths; missing paths are skipped."""
         if self.keeps_all:
             return entity.encode()
         whole = msgspec.json.decode(entity)
@@ -171,28 +171,27 @@ class Projection:
 
 
 def render_entity_array(entities: Sequence[str], projection: Projection) -> bytes:
-    """Rendered entities as a JSON array."""
+    """Render entities as a JSON array."""
     if projection.keeps_all:
         return f"[{','.join(entities)}]".encode()
     return b"[" + b",".join([projection.apply(entity) for entity in entities]) + b"]"
 
 
 def _copy_path(source: dict[str, Any], target: dict[str, Any], path: list[str]) -> None:
-    """Copy what is at a path, if there is something."""
     keys, value = _resolve_path(source, path)
     if value is _MISSING:
         return
     for key in keys[:-1]:
         source = source[key]
         child = target.setdefault(key, {})
-        if child is source:  # copied whole already
+        if child is source:  # already copied whole
             return
         target = child
     target[keys[-1]] = value
 
 
 def _resolve_path(value: Any, path: list[str]) -> tuple[list[str], Any]:
-    """The keys along a path. A part that is missing is glued to the next: keys may hold dots."""
+    """Find the keys along a path. Joins a missing part with the next, as keys may contain dots."""
     keys: list[str] = []
     key: str | None = None
     for part in path:
@@ -316,7 +315,7 @@ async def _render_entities_by_refs(
 
 
 def _parse_orders(texts: list[str]) -> list[SortField]:
-    """The orders that texts such as `asc:metadata.name` mean."""
+    """Parse orders such as `asc:metadata.name`."""
     parts = (text.partition(":") for text in texts)
     return [SortField(field, direction == "desc") for direction, _, field in parts]
 
@@ -337,7 +336,6 @@ def _build_next_link(request: Request, public_url: str, cursor: AfterCursor) -> 
 def _stream_all_entities(
     state: HandlerContext, query: Query, projection: Projection
 ) -> AsyncIterator[bytes]:
-    """Every entity of a query as a JSON array, in pieces."""
     if projection.keeps_all:
         return _stream_array(entity_query.stream_documents(state.database, query))
     return _stream_array(_stream_projected_entities(state, query, projection))
@@ -351,7 +349,7 @@ async def _stream_projected_entities(
 
 
 async def _stream_array(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """A JSON array of members that each follow a comma."""
+    """Wrap pieces in a JSON array; every item starts with a comma."""
     first = await anext(pieces, b"")
     yield b"[" + first[1:]
     async for piece in pieces:
@@ -409,7 +407,7 @@ async def post_entity_query(request: Request, state: HandlerContext) -> JsonRepl
 
     Entities that lack an order field come last, in both directions, and are counted.
     """
-    # The body may be left out.
+    # The body is optional.
     body: ByQuery = decode(await request.json_body(_LARGEST_QUERY, "a query") or b"{}", ByQuery)
     projection = Projection.of(body.fields)
     question = QueryCursor(
@@ -424,7 +422,7 @@ async def post_entity_query(request: Request, state: HandlerContext) -> JsonRepl
 
 
 def _continue_query(asked: _QueryRequest, cursor: str | None) -> _QueryRequest:
-    """The query of the cursor, if there is one; one that it overrides has to be valid too."""
+    """Return the cursor's query, if any; the query it overrides has to be valid too."""
     if cursor is None:
         return asked
     _build_catalog_condition(asked.question)
@@ -478,7 +476,7 @@ async def _count_total(
 ) -> int:
     if asked.totals == "exclude":
         return 0
-    # The last page tells how many there are, unless it begins behind them all.
+    # The last page determines the total, unless its offset is beyond the end.
     if not found.after and (found.items or not asked.offset):
         return asked.offset + len(found.items)
     count = entity_query.count_bounded if asked.totals == "bounded" else entity_query.count_exactly

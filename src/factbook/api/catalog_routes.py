@@ -1,4 +1,4 @@
-"""Routes of the catalog, those that clients of other catalogs expect."""
+"""Catalog routes, as clients of other catalogs expect them."""
 
 from collections.abc import Sequence
 
@@ -78,7 +78,7 @@ CATALOG_ROUTES: Sequence[Route] = (
     Route("GET", _BY_NAME, catalog.get_entity_by_name, _READ),
     Route("GET", f"{_BY_NAME}/ancestry", catalog.get_entity_ancestry, _READ),
     _BY_REFS,
-    # As one client writes it, which follows no redirect.
+    # One client uses this form and doesn't follow redirects.
     _BY_REFS._replace(path=f"{_BY_REFS.path}/", described=False),
     Route("GET", _BY_UID, catalog.get_entity_by_uid, _READ),
     Route(
@@ -126,7 +126,7 @@ CATALOG_ROUTES: Sequence[Route] = (
         _READ,
         described=False,
     ),
-    # Not offered, and said to be so to clients that other catalogs offer them to.
+    # Other catalogs offer these routes, so clients get a clear refusal.
     _REFUSED,
     _REFUSED._replace(method="PUT", path="/locations/{id}"),
     _REFUSED._replace(method="DELETE", path="/locations/{id}"),

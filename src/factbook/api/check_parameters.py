@@ -1,4 +1,4 @@
-"""Parameters of the interfaces of checks, scorecards, their results and exemptions."""
+"""Parameters of the check, scorecard, result and exemption interfaces."""
 
 import re
 from typing import Final
@@ -190,7 +190,7 @@ EXEMPTION_CURSOR: Final = Text(
 
 
 def parse_if_match_tags(request: Request) -> frozenset[str] | None:
-    """The tags that If-Match names; None without one."""
+    """Parse the tags in If-Match; None without the header."""
     text = IF_MATCH.of(request)
     if text is None:
         return None
@@ -198,7 +198,7 @@ def parse_if_match_tags(request: Request) -> frozenset[str] | None:
 
 
 def parse_owners(request: Request) -> list[str]:
-    """The owner that is asked for, '' for entities without one; nothing for any."""
+    """Parse the requested owner: '' for entities without owner, an empty list for any."""
     owner = OWNER.of(request)
     if owner is None:
         return []

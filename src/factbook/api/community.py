@@ -1,7 +1,7 @@
-"""The paths of the community's Backstage plugin, whose pages ask this service instead.
+"""API for the pages of Backstage's community plugin, served by this service instead.
 
-Results are true or false. An unknown one is null, with its reasons in the description; an exempt
-entity, or one that a check is not about, has no result.
+Results are true or false. Unknown results are null, with reasons in the description. Entities that
+are exempt, or that the check doesn't apply to, have no result.
 """
 
 import re
@@ -31,21 +31,21 @@ from factbook.http.context import HandlerContext, SourceContext
 from factbook.http.requests import JsonReply, Request, decode, reply
 
 _LARGEST: Final = 256 * 1024
-# The plugin asks for so many entities at once.
+# The plugin requests this many entities at once.
 _MOST_ENTITIES: Final = 750
-# A result takes about a kilobyte, and all are in one answer.
+# A result takes about a kilobyte, and one answer holds all of them.
 _MOST_RESULTS: Final = 50_000
 _MOST_IDS: Final = 100
 _MOST_ROWS: Final = 1_000
-# The type of check that the plugin draws as true or false.
+# The check type that the plugin renders as true or false.
 _TYPE: Final = "json-rules-engine"
-# `ids`, as the plugin's library writes the items of a list.
+# `ids`, in the forms that the plugin's library uses for lists.
 _IDS: Final = re.compile(r"ids(?:\[[0-9]{0,3}\])?")
 _RESULTS: Final = {state.PASS: True, state.FAIL: False, state.UNKNOWN: None, state.NONE: None}
 Shown = dict[str, Any]
 FactSchemas = Callable[[str], Mapping[str, Fact]]
 _READ = (CHECK_READ,)
-# The results of this plugin show the facts that they rest on.
+# This plugin's results include the facts they are based on.
 _READ_FACTS = (CATALOG_READ, SOURCE_READ)
 _RUN_PATH = "/checks/run"
 
@@ -79,7 +79,7 @@ async def get_community_checks(request: Request, state: HandlerContext) -> JsonR
             try:
                 shown.append(_render_community_check(parse_stored_check(one.current)))
             except FactbookError:
-                continue  # another release took it
+                continue  # only another release can read it
     return reply(shown)
 
 
@@ -171,7 +171,7 @@ async def get_community_fact_schemas(
 
 
 async def _build_fact_schemas(state: SourceContext) -> FactSchemas:
-    """The facts of a source by name, arranged where a result first needs them."""
+    """Map each source to its facts by name, built when a result first needs them."""
     sources = (await state.registry.latest()).sources
 
     @cache
@@ -264,7 +264,7 @@ def _read_time_parameter(request: Request, name: str) -> int | None:
     return moment
 
 
-# Below /api/tech-insights. The interface above describes the same.
+# Below /api/tech-insights. Not in the OpenAPI document, as other routes there cover the same.
 COMMUNITY_ROUTES: Sequence[Route] = tuple(
     Route(method, path, handler, permissions, None, described=False, reading=permissions)
     for method, path, handler, permissions in (

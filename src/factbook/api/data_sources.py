@@ -81,7 +81,7 @@ def prepare_recorded_write(
     *,
     needed: str = SOURCE_WRITE,
 ) -> Write:
-    """Transaction runner that records the request; for owners, it looks whose the source is."""
+    """Transaction runner that records the request; for owners, it checks the source's owner."""
     if not request.own_only:
         return audit.audit_request_writes(request, state, about, status)
     configured = state.registry.configured
@@ -90,7 +90,7 @@ def prepare_recorded_write(
 
 
 def prepare_guarded_write(request: Request, state: SourceContext, source_id: str) -> Write:
-    """Transaction runner that records nothing; for owners, it looks whose the source is."""
+    """Transaction runner that records nothing; for owners, it checks the source's owner."""
     write = state.database.write
     if not request.own_only:
         return write
@@ -200,7 +200,7 @@ async def run_data_source(request: Request, state: SourceContext) -> JsonReply[R
         write=prepare_recorded_write(request, state, source_id, about, 202, needed=SOURCE_RUN),
         tracer=state.tracer,
     )
-    # Whatever went wrong since it began is for those who may read runs.
+    # Only tokens that may read runs see errors since the start.
     shown = found if request.may_read else found._replace(error=None)
     return reply(_render_run(shown, state.clock()), 202)
 
@@ -229,7 +229,7 @@ async def get_source_run(request: Request, state: SourceContext) -> JsonReply[On
 async def _read_source_document(
     request: Request, state: SourceContext, source_id: str | None = None
 ) -> Document:
-    """The document in the body; raises InvalidItemsError with all that is wrong with it."""
+    """Read the document in the body; raises InvalidItemsError with all problems."""
     body = await request.json_body(_LARGEST_SOURCE, "a data source")
     depth = state.settings.max_json_depth
     document: Document = decode(body, Document)
@@ -266,7 +266,7 @@ async def _answer_source(
 
 
 async def _may_write_source(request: Request, state: SourceContext, stored: StoredSource) -> bool:
-    """True if the token may write the source, by the permission or as one of its owners."""
+    """True if the token may write the source, by permission or through an owning group."""
     assert request.token is not None
     held = request.token.permissions
     if SOURCE_WRITE in held or OWN_WRITE not in held:
@@ -275,7 +275,7 @@ async def _may_write_source(request: Request, state: SourceContext, stored: Stor
 
 
 def _hide_source(stored: StoredSource, sent: Document | None) -> DataSource:
-    """A source for a token that may not read it: its version, and the parts that were sent."""
+    """Reduce a source for a token that may not read it: its version and the sent members."""
     nothing = DataSource(id=stored.id, title=stored.id)
     source = nothing if sent is None else datasource.parse_source(sent)
     return dataclasses.replace(source, draft=stored.published is None, version=stored.version)
@@ -289,7 +289,7 @@ def _render_source(source: DataSource, problem: str | None = None) -> OneSource:
 
 
 def _find_page_start(found: list[DataSource], cursor: str, state: SourceContext) -> int:
-    """Start of the page after the source with this id, which may be gone."""
+    """Index of the first source after this id, which may no longer exist."""
     ids = [source.id for source in found]
     if cursor in ids:
         return ids.index(cursor) + 1
@@ -413,7 +413,6 @@ async def delete_connection(request: Request, state: SourceContext) -> Reply:
 async def _list_usable_connections(
     request: Request, state: SourceContext
 ) -> list[ConnectionDetail]:
-    """The connections that the caller may use in some data source."""
     if request.own_only:
         return await define.list_shared_connections(
             state.database, state.registry, request.actor, state.trust
@@ -507,7 +506,7 @@ SOURCE_ROUTES: Sequence[Route] = (
         "POST",
         f"{_SOURCE}/test",
         post_source_trial,
-        # It shows what an entity holds, and makes the service call others.
+        # A trial shows entity data and makes the service call other systems.
         (CATALOG_READ, SOURCE_WRITE),
         (SOURCE_ID,),
         body=NewTrial,

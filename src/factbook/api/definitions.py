@@ -96,10 +96,10 @@ Members = dict[str, Any]
 
 
 class DefinitionHandlers(Generic[S, A]):
-    """Handlers of the definitions in a store.
+    """Handlers for the checks or scorecards in a store.
 
-    `verify` refuses a document that is wrong, or not for who sent it; the text is the id in the
-    address.
+    `verify` refuses a document that is invalid or not allowed for the caller; its last argument is
+    the id in the path.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class DefinitionHandlers(Generic[S, A]):
         verify: Callable[[Request, SourceContext, Document, str | None], Awaitable[object]],
         members: Callable[[S], Members] = lambda _: {},
     ) -> None:
-        """`members` are those of an answer that are not of the document."""
+        """Build the handlers; `members` adds answer members that aren't in the document."""
         self._store = store
         self._id = id_
         self._answer = answer
@@ -121,7 +121,7 @@ class DefinitionHandlers(Generic[S, A]):
     async def page(
         self, request: Request, state: HandlerContext
     ) -> tuple[list[A], int, str | None]:
-        """Those after the cursor, which may be gone, the number of all, and the next cursor."""
+        """List a page of definitions, the total, and the next cursor."""
         found = await self._store.everything(state.database)
         cursor = ID_CURSOR.of(request)
         rest = [one for one in found if cursor is None or one.id > cursor]
@@ -131,17 +131,17 @@ class DefinitionHandlers(Generic[S, A]):
         return shown, len(found), following
 
     async def create(self, request: Request, state: SourceContext) -> JsonReply[A]:
-        """Define one, as a draft."""
+        """Create a definition as a draft."""
         document, now = await self._document(request, state), state.clock()
         work = partial(self._store.create, document=document, actor=request.actor, now=now)
         return await self._written(request, state, document["id"], ("create", work), now, 201)
 
     async def get(self, request: Request, state: HandlerContext) -> JsonReply[A]:
-        """One with its draft, and a publication that is under way."""
+        """Get a definition with its draft and any running publication."""
         return await self._one(request, state, await self._existing(request, state))
 
     async def replace(self, request: Request, state: SourceContext) -> JsonReply[A]:
-        """Make the body the draft of one, and publish it if that is asked for."""
+        """Replace the draft with the body, and publish it if requested."""
         document = await self._document(request, state, self._id.of(request))
         now, publish = state.clock(), PUBLISH.of(request)
         work = definition_writes.make_replacement(
@@ -157,7 +157,7 @@ class DefinitionHandlers(Generic[S, A]):
         return await self._written(request, state, document["id"], (verb, work), now)
 
     async def delete(self, request: Request, state: HandlerContext) -> Reply:
-        """Remove one."""
+        """Remove a definition."""
         id_ = self._id.of(request)
         work = definition_writes.make_removal(self._store, id_, parse_if_match_tags(request))
         entry = AuditEntry(f"{self._store.noun}.delete", id_)
@@ -165,7 +165,7 @@ class DefinitionHandlers(Generic[S, A]):
         return Reply(status=204)
 
     async def publish(self, request: Request, state: HandlerContext) -> JsonReply[A]:
-        """Publish the draft of one."""
+        """Publish the draft of a definition."""
         id_, now = (await self._existing(request, state)).id, state.clock()
         work = definition_writes.make_publication(
             self._store,
@@ -180,7 +180,7 @@ class DefinitionHandlers(Generic[S, A]):
     async def versions(
         self, request: Request, state: HandlerContext
     ) -> JsonReply[DefinitionVersions]:
-        """The newest of the versions of one."""
+        """List the newest versions of a definition."""
         stored = await self._existing(request, state)
         found = await self._store.versions(state.database, stored.id)
         return reply(
@@ -198,7 +198,7 @@ class DefinitionHandlers(Generic[S, A]):
     async def _document(
         self, request: Request, state: SourceContext, id_: str | None = None
     ) -> Document:
-        """The document in the body; raises InvalidItemsError with all that is wrong with it."""
+        """Read the document in the body; raises InvalidItemsError with all problems."""
         body = await request.json_body(_LARGEST_DEFINITION, f"a {self._store.noun}")
         document: Document = decode(body, Document)
         await self._verify(request, state, document, id_)
@@ -227,7 +227,7 @@ class DefinitionHandlers(Generic[S, A]):
         about: AuditEntry | About,
         status: int,
     ) -> T:
-        """Do the work on what the caller may write, which the audit records."""
+        """Run the write with its audit record, after checking ownership where needed."""
         if not request.own_only:
             return await audit.audit_request_writes(request, state, about, status)(work)
         owned = OwnedStaged(self._store, id_, request.actor, state.trust)
@@ -253,7 +253,7 @@ class DefinitionHandlers(Generic[S, A]):
 
 
 def _render_unread_definition(stored: StagedDefinition) -> Members:
-    """The members of an answer to a token that may not read."""
+    """Answer members for a token that may not read definitions."""
     return {
         "id": stored.id,
         "title": None,
@@ -264,7 +264,7 @@ def _render_unread_definition(stored: StagedDefinition) -> Members:
 
 
 def _render_definition(stored: StagedDefinition) -> Members:
-    """The members of an answer: the document in effect, its times, and what is not published."""
+    """Answer members: the document in effect, its times, and the unpublished draft."""
     return {
         **stored.current,
         **_render_unread_definition(stored),
@@ -282,7 +282,7 @@ def _render_definition(stored: StagedDefinition) -> Members:
 async def _find_publication(
     database: Database, stored: StagedDefinition
 ) -> CheckPublication | None:
-    """The publication that is under way, with the last entity that it reached."""
+    """Find the running publication, with the last entity it reached."""
     if stored.pending_version is None or stored.reached is None:
         return None
     evaluated, total = await entity_query.count_up_to_id(database, stored.reached)
@@ -357,7 +357,7 @@ def _render_sentence(stored: StoredCheck) -> dict[str, Any]:
     try:
         return {"sentence": language.describe_rule(parse_stored_check(stored.current).rule)}
     except FactbookError:
-        return {}  # another release took it
+        return {}  # only another release can read it
 
 
 async def get_scorecards(request: Request, state: HandlerContext) -> JsonReply[Scorecards]:
@@ -410,7 +410,7 @@ async def _verify_scorecard(
     found = await definition_writes.read_scorecard_document(
         document, state.database, depth, scorecard_id
     )
-    # Its figures count the entities that its filter lets through.
+    # The figures count entities that match the filter.
     if request.token is not None and found.applies_to is not None:
         require_permissions(request.token, (CATALOG_READ,))
     return found
@@ -607,7 +607,7 @@ def _list_definition_routes(
     body: type[Wire],
     handlers: tuple[Handler, ...],
 ) -> Sequence[Route]:
-    """The interface of the definitions of a kind."""
+    """List the routes for checks or scorecards."""
     list_all, create, get, replace, delete, publish, list_versions = handlers
     one, write = f"{path}/{{id}}", (permission,)
 
@@ -632,7 +632,7 @@ CHECK_ROUTES: Sequence[Route] = (
         "POST",
         f"{_CHECKS_PATH}/preview",
         post_check_preview,
-        # Rules can ask for every fact of every entity.
+        # Rules can read any fact of any entity.
         (CATALOG_READ, SOURCE_READ),
         body=result_schemas.NewPreview,
         refusals=(NotFoundError,),
@@ -673,7 +673,7 @@ CHECK_ROUTES: Sequence[Route] = (
         "POST",
         _STARTER,
         adopt_starter_scorecard,
-        # It is made for the data sources that there are.
+        # The starter depends on the existing data sources.
         (CHECK_WRITE, SCORECARD_WRITE, SOURCE_READ),
         refusals=(ConflictError,),
         reading=(SOURCE_READ,),
@@ -715,7 +715,7 @@ CHECK_ROUTES: Sequence[Route] = (
             needs_body=False,
             refusals=(ConflictError,),
             reading=_READ_CHECKS,
-            # Groups that scorecards name decide without the permission.
+            # Approver groups of scorecards decide without the permission.
             judged=True,
         )
         for decision, handler in (

@@ -1,6 +1,6 @@
-"""Routes of the JSON interfaces, and the steps of the request pipeline that are theirs.
+"""Routes of the JSON interfaces, and their steps of the request pipeline.
 
-A token and its permissions are checked before the handler runs.
+The token and its permissions are checked before the handler runs.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -26,21 +26,21 @@ Verify = Callable[[Request, State, str], Awaitable[Grant]]
 Handler = Callable[[Request, State], Awaitable[Reply]]
 ErrorForm = Callable[[FactbookError, Request], Reply]
 Authenticate = Callable[[Request, State], Awaitable[Grant]]
-# The `reading` of a write whose answer holds nothing that is stored.
+# `Route.reading` of a write whose answer contains no stored data.
 NOTHING_STORED: Final[tuple[str, ...]] = ()
 
 
 async def authenticate_token(request: Request, state: State) -> Grant:
-    """The request's token, which a person made here; see `authenticate_with`."""
+    """Authenticate with a token created in this service; see `authenticate_with`."""
     return await authenticate_with(request, state, verify_token)
 
 
 async def authenticate_with(request: Request, state: State, verify: Verify) -> Grant:
-    """The token that the request carries, if it is found to be good.
+    """Verify the request's token and return its grant.
 
-    Raises AuthenticationError for none or a bad one, and TooManyRequestsError for a token that
-    calls too often or an address that fails too often. A good token is never refused for failures
-    of other clients at its address: with 238 random bits it cannot be guessed.
+    Raises AuthenticationError for a missing or bad token, and TooManyRequestsError for a token that
+    calls too often or an address that fails too often. A good token is never refused because other
+    clients at its address fail: with 238 random bits it can't be guessed.
     """
     try:
         token = request.token = await verify(request, state, read_bearer_value(request))
@@ -70,10 +70,10 @@ def require_permissions(token: Grant, needed: tuple[str, ...]) -> None:
 
 
 async def verify_token(request: Request, state: State, value: str) -> Grant:
-    """The token with this value. Raises AuthenticationError for an unknown or invalid one."""
+    """Look up a token by value. Raises AuthenticationError if unknown or invalid."""
     if not tokens.is_token_shaped(value):
         raise AuthenticationError("The token is not from this service.", token_sent=True)
-    # Here, because what is open to everyone has to answer without a database.
+    # Done here because public routes have to answer without a database.
     state.database.refresh()
     token = await tokens.find_token(state.database, tokens.hash_token(value, state.token_key))
     now = state.clock()
@@ -94,7 +94,7 @@ async def verify_token(request: Request, state: State, value: str) -> Grant:
 
 
 def read_bearer_value(request: Request) -> str:
-    """Value of the request's token, of any form. Raises AuthenticationError without one."""
+    """Read the bearer token of any form. Raises AuthenticationError without one."""
     header = request.headers.get(b"authorization")
     if header is None:
         raise AuthenticationError("Missing credentials: send Authorization: Bearer <token>.")
@@ -105,36 +105,34 @@ def read_bearer_value(request: Request) -> str:
 
 
 def note_token_use(state: State, id_: str, now: int, touch: Callable[[Transaction], None]) -> None:
-    """Have a use recorded beside the answer, unless that was done within the last minute."""
+    """Record a token's use in the background, at most once a minute."""
     if not tokens.is_use_noted(state.touched.get(id_, 0), now):
         state.touched[id_] = now
         state.spawn(state.database.write(touch))
 
 
 class Route(NamedTuple):
-    """One method of one path; `permissions` None is open to everyone.
+    """One method of one path; `permissions` None makes it public.
 
-    What it takes and gives is declared here, for the OpenAPI description too: `parameters` in the
-    query and the headers (None: whatever the query holds), the type of the body (None: there is
-    none), `refusals` beside those of every route, `other_answers` where a status has another form
-    too. The type of the answer is what the handler returns. One that is not `described` is another
-    way to write a route that is, or is not offered. Machines look by a `probe` for the health of
-    the service, and know it by its address alone.
+    The fields declare the input and output, also for the OpenAPI document: `parameters` in the
+    query and headers (None: any query), the type of the `body` (None: no body), `refusals` in
+    addition to those of every route, and `other_answers` for statuses with another form. The
+    handler's return type is the type of the answer. A route is not `described` if it is an alias or
+    only refuses. A `probe` is a health check, which may use any address of the service.
 
-    `reading` has to be stated for whatever writes: the permissions that a token needs to be shown
-    more than what it sent itself and counts. Empty: the answer never holds more.
+    `reading` is required for writes: the permissions a token needs to see more in the answer than
+    counts and what it sent. Empty: the answer never contains more.
 
-    One that is `judged` writes although its permissions only read: its handler decides who may.
+    A `judged` route writes although its permissions only read: its handler authorizes the caller.
 
-    Callers of one that is `signed` prove who they are in the request itself, in place of a token,
-    by a signature or by what was issued to them. The others are known by what `authenticate`
-    returns.
+    A `signed` route has no token: a signature or an issued secret in the request identifies the
+    caller. On other routes, `authenticate` does.
 
-    One that is `owned` lets in who may write what their own groups own: its handler has to look at
-    `own_only` of the request, and to check in the transaction of the write whose it is.
+    An `owned` route admits callers who may write only what their groups own: its handler has to
+    read `own_only` of the request and check the owner in the transaction of the write.
 
-    Its `reach` says to what it keeps tokens that are narrowed: those that it names in its path are
-    checked before the handler runs. Without one it refuses them.
+    `reach` has the limits of tokens that the route enforces; names in the path are checked before
+    the handler runs. Without `reach` the route refuses limited tokens.
     """
 
     method: str
@@ -161,13 +159,13 @@ class Route(NamedTuple):
 
     @property
     def answers(self) -> tuple[Any, ...]:
-        """The types of which an answer has one; of JSON lines that of each, none for no body."""
+        """Possible types of the answer; for JSON lines the type of a line; empty without a body."""
         found = get_args(get_type_hints(self.handler).get("return"))
         return get_args(found[0]) if found and isinstance(found[0], UnionType) else found
 
     @property
     def writes(self) -> bool:
-        """True if it changes something: some reads are POSTs, and a write needs a permission."""
+        """True if the route changes data. Some POSTs only read; every write needs a permission."""
         reads = self.method == "GET" or READ_ONLY.issuperset(self.permissions or ())
         return self.signed or self.judged or not reads
 
@@ -179,7 +177,7 @@ class Endpoint(Pipeline[Route, Request]):
         first = next(iter(routes.values()))
         self._errors = first.errors
         self._authenticate = first.authenticate
-        # Who may not see anything here is not told which methods there are either.
+        # Callers without access must not learn the methods either.
         self._closed = all(route.permissions is not None for route in routes.values())
         writing = {method for method, route in routes.items() if route.writes}
         super().__init__(
@@ -187,7 +185,7 @@ class Endpoint(Pipeline[Route, Request]):
             routes,
             state,
             writing=writing,
-            # What is open and described asks the database; the rest is answered always.
+            # Public routes query the database if described; the others are always answered.
             is_admitted=self._closed or first.signed or first.described,
             probe=first.probe,
         )
@@ -238,13 +236,13 @@ class Endpoint(Pipeline[Route, Request]):
 
     async def refused(self, request: Request, error: FactbookError) -> Reply:
         record_refused_request(request, self.state, error, writes=request.method in self.writing)
-        # What others hold is not told to a token that is narrowed to something else.
+        # A limited token must not learn about data outside its limits.
         may_read = request.may_read and request.narrowing is None
         told = error if may_read else error.withheld or error
         return self._errors(told, request)
 
 
-# Headers that programs in browsers send.
+# Headers that browser code may send.
 _SENT: Final = (
     "Accept, Authorization, Content-Type, If-Match, If-None-Match, Last-Event-ID, "
     "MCP-Protocol-Version, Mcp-Method, Mcp-Name, Mcp-Session-Id"
@@ -252,19 +250,19 @@ _SENT: Final = (
 
 
 def _find_shared_origin(request: Request, state: State) -> str:
-    """The origin that answers are shared with; empty for any other."""
+    """Return the request's origin if it is allowed to read answers, else an empty text."""
     origin = request.headers.get(b"origin", b"").decode("latin-1")
     return origin if origin in state.hosts.shared_with else ""
 
 
 def _is_preflight(request: Request, state: State) -> bool:
-    """True if a browser asks what a page of an allowed origin may send."""
+    """True for a CORS preflight request from an allowed origin."""
     asks = b"access-control-request-method" in request.headers
     return request.method == "OPTIONS" and asks and bool(_find_shared_origin(request, state))
 
 
 def _is_own_only(token: Grant, route: Route) -> bool:
-    """True if the token gets in by the right to write what is owned; raises NotAllowedError."""
+    """True if only ownership admits the token; raises NotAllowedError if nothing does."""
     needed = route.permissions or ()
     if token.permissions.issuperset(needed):
         return False
@@ -273,12 +271,12 @@ def _is_own_only(token: Grant, route: Route) -> bool:
     return True
 
 
-# What a path names, by the name of the parameter.
+# Path parameter that names a set or source.
 _NAMED: Final = {SETS: "set_id", SOURCES: "id"}
 
 
 def _require_within_narrowing(narrowing: Narrowing, route: Route, request: Request) -> None:
-    """Raise NotAllowedError for what is outside of the narrowing of the token."""
+    """Raise NotAllowedError if the request is outside the token's limits."""
     route.reach.check(narrowing, writes=route.writes)
     given = request.scope.get("path_params", {})
     for dimension, name in _NAMED.items():

@@ -1,4 +1,4 @@
-"""The check of an entity by the catalog API's own rules, which writes nothing."""
+"""Validation of an entity by the catalog API's own rules, without writing."""
 
 import json
 from collections.abc import Sequence
@@ -68,7 +68,7 @@ async def validate_entity(request: Request, state: SourceContext) -> Reply:
 def _list_annotation_warnings(
     integrations: Sequence[Integration], entity: dict[str, Any]
 ) -> list[str]:
-    """Annotations that are there for a vendor, and that no integration with it can read."""
+    """Warn about vendor annotations that no integration can read."""
     found: dict[str, list[str | Missing]] = {}
     for one in integrations:
         vendor = one.source.handler and one.source.handler.builtin_id

@@ -22,7 +22,7 @@ from factbook.schemas.events import Event, Events
 
 _PAGE: Final = 100
 _NOW: Final = "now"
-# How often somebody who waits is looked for.
+# Seconds between two checks for new events while a caller waits.
 _LOOKED_EVERY: Final = 0.5
 AFTER: Final = Text(
     name="after",

@@ -1,4 +1,4 @@
-"""Facts over HTTP: pushed, read, their history, and one fact of many entities."""
+"""Facts over HTTP: push, latest values, history, and one fact across many entities."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -155,7 +155,7 @@ async def post_facts(request: Request, state: SourceContext) -> JsonReply[Pushed
 async def _store_pushed_facts(
     given: NewItems, source_id: str, request: Request, state: SourceContext
 ) -> JsonReply[PushedFacts]:
-    """The answer to a push of these items, which are stored."""
+    """Store pushed items and build the answer."""
     depth, now = state.settings.max_json_depth, state.clock()
     read = [_read_item(each, depth, now) for each in given.items]
     tokens.check_narrowed_refs(
@@ -220,7 +220,7 @@ def _require_push_source(source: DataSource) -> None:
     ).unless_read(ConflictError(f"The facts of {source.id} are collected. {only}"))
 
 
-# What was read of an item: the item, or the problems because of which there is none.
+# A parsed item, or its problems by member.
 _Read = FactItem | dict[str, str]
 
 
@@ -249,9 +249,9 @@ def _read_item(given: NewFacts, depth: int, now: int) -> _Read:
 def _store_items(
     transaction: Transaction, *, source_id: str, read: list[_Read], now: int
 ) -> tuple[str, list[FactItemResult]]:
-    """Store the items; return the version of the source and the outcome of each item."""
+    """Store the items; returns the source version and the result of each item."""
     stored = source_store.read(transaction, source_id)
-    if stored is None:  # deleted a moment ago
+    if stored is None:  # just deleted
         raise source_store.missing(transaction, source_id)
     source = stored.shown()
     _require_push_source(source)
@@ -281,7 +281,7 @@ def _render_item_outcome(position: int, read: _Read, outcome: FactItemResult) ->
 
 
 async def _find_latest_facts(state: SourceContext, source: DataSource, ref: str) -> EntityFacts:
-    """The latest facts about one entity; raises NotFoundError when there is no such entity."""
+    """Find the latest facts of an entity; raises NotFoundError for an unknown entity."""
     entity_id = await run_start.find_entity_id(state.database, ref)
     if catalog.is_catalog_source(source.id):
         owners = catalog.needs_owner_bit(source.id)
@@ -318,14 +318,14 @@ def _render_tracked_facts(one: Tracked) -> EntityFacts:
 
 
 def _render_catalog_facts(source: DataSource, ref: str, bits: int, updated_at: int) -> EntityFacts:
-    """A fact of the catalog's own, as it is at this moment."""
+    """Render the catalog's own facts of an entity, computed now."""
     return EntityFacts(
         ref, splice_document(catalog.encode_catalog_facts(source.id, bits)), iso(updated_at)
     )
 
 
 async def _parse_source_ids(request: Request, state: SourceContext) -> list[str] | None:
-    """The sources that the query names; raises NotFoundError for one that there is not."""
+    """Parse the sources in the query; raises NotFoundError for an unknown source."""
     texts = HISTORY_SOURCES.of(request)
     if not texts:
         _require_reachable_sources(request, None)
@@ -341,7 +341,7 @@ async def _parse_source_ids(request: Request, state: SourceContext) -> list[str]
 
 
 def _require_reachable_sources(request: Request, named: list[str] | None) -> None:
-    """Raise NotAllowedError where a token that is narrowed to sources asks for others."""
+    """Raise NotAllowedError if a token limited to sources asks for others."""
     narrowing = request.narrowing
     if narrowing is not None and narrowing.sources is not None:
         if named is None:
@@ -451,7 +451,7 @@ async def export_fact_values(request: Request, state: SourceContext) -> JsonRepl
 
 
 async def _parse_value_query(request: Request, state: SourceContext) -> ValueQuery:
-    """The fact and the part of the catalog that the request names."""
+    """Parse the fact and the filters of the request."""
     name = FACT.of(request) or ""
     column = await fact_columns.find_fact_column(
         state.database, state.registry, SOURCE_ID.of(request), name
@@ -547,7 +547,7 @@ def _render_entity_value(row: EntityValue) -> facts.ValueOfEntity:
 
 
 def _render_figure(fact: Fact, value: float | None) -> Any:
-    """A number, whole where it is; a moment as a time."""
+    """Render a figure: whole numbers as integers, datetime facts as ISO text."""
     if value is None:
         return None
     if fact.type == "datetime":
@@ -555,7 +555,7 @@ def _render_figure(fact: Fact, value: float | None) -> Any:
     return int(value) if value == int(value) and abs(value) < 2**53 else value
 
 
-# Facts are of entities, as in the tools.
+# Facts describe entities, so reading them takes both permissions, as in the tools.
 _READ_FACTS = (CATALOG_READ, SOURCE_READ)
 _FACTS = "/facts/{id}"
 _ACROSS: tuple[Parameter[Any], ...] = (SOURCE_ID, FACT, *CATALOG_PART)

@@ -1,4 +1,4 @@
-"""Importers over HTTP: state, runs, parts, removals that wait, and events of their systems."""
+"""Importers over HTTP: state, runs, parts, held removals, and events from their systems."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -66,7 +66,7 @@ IF_MATCH: Final = Header(
     wrong="has to be the ETag of the part",
 )
 _LEFT: Final = 'There is no importer "{}" any more. What it read is below /parts.'
-# No system sends a larger one.
+# No system sends larger events.
 _LARGEST_EVENT: Final = 25_000_000
 _LONGEST_DELIVERY_ID: Final = 200
 _NO_BODY: Final = b"text/plain"
@@ -118,7 +118,6 @@ async def discard_held_removals(request: Request, state: HandlerContext) -> Json
 
 
 def _parse_part_tag(request: Request) -> str | None:
-    """The tag that If-Match names."""
     tag = IF_MATCH.of(request)
     return None if tag is None else tag.removeprefix("W/").strip('"')
 
@@ -147,7 +146,7 @@ def _render_part_summary(record: ImportPartRecord) -> ImportPartSummary:
 
 
 def render_import_part(record: ImportPartRecord) -> ImportPart:
-    """A part with its problems and what it holds."""
+    """Render a part with its problems and held removals."""
     problems = [
         ImportProblem(
             one.origin,
@@ -275,14 +274,14 @@ async def receive_import_event(request: Request, state: State) -> Reply:
         raise _build_slow_down_error(state, seconds)
     importer = (await state.importers.current()).get(IMPORTER.of(request))
     rules = importer.events if importer else None
-    # Whoever asks is not told which importers there are.
+    # Same answer as for a bad signature: callers must not learn which importers exist.
     if importer is None or rules is None:
         raise _count_unproved_event(request, state)
     async with state.admission.room_for_body(request, _LARGEST_EVENT, proved=False):
         delivery, hints = await _verify_import_event(request, state, rules)
     if not hints:
         return Reply(status=HTTPStatus.NO_CONTENT, content_type=_NO_BODY)
-    # A process with another clock follows the hint.
+    # The process that follows the hint may have a different clock.
     id_, now = importer.id, await lease.fetch_shared_time(state.database, state.clock)
 
     def work(transaction: Transaction) -> bool:
@@ -299,7 +298,7 @@ async def receive_import_event(request: Request, state: State) -> Reply:
 async def _verify_import_event(
     request: Request, state: State, rules: EventRules
 ) -> tuple[str, frozenset[str]]:
-    """The id of the delivery, and the hints of an event that is signed."""
+    """Verify the signature of an event; returns its delivery id and hints."""
     body = await request.body(_LARGEST_EVENT, "the body of an event")
     if not await run_offloaded(rules.is_signed, request.headers, body):
         raise _count_unproved_event(request, state)
@@ -310,7 +309,7 @@ async def _verify_import_event(
 
 
 def _count_unproved_event(request: Request, state: State) -> NotAllowedError | TooManyRequestsError:
-    """The error for an event that nobody is known to have sent, which is counted."""
+    """Count an unverified event as a failure, and build its error."""
     if seconds := state.failures.take(get_client_address(request.scope, state.proxies)):
         return _build_slow_down_error(state, seconds)
     return NotAllowedError(

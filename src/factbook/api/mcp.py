@@ -1,10 +1,10 @@
-"""The tool-call endpoints: Model Context Protocol servers over Streamable HTTP, no sessions.
+"""Model Context Protocol servers over Streamable HTTP, without sessions.
 
-They serve the revisions with a handshake (legacy, up to 2025-11-25) and those with metadata in each
-request (modern, 2026-07-28) side by side. A bare `tools/call` needs neither.
+The endpoints serve revisions with a handshake (legacy, up to 2025-11-25) and revisions with
+metadata in each request (modern, 2026-07-28) side by side. A bare `tools/call` needs neither.
 
-Resources are entities and scorecards by address, with completion of names. What a resource holds is
-what a tool answers about it, with the permissions of that tool.
+Resources are entities and scorecards by URI, with name completion. A tool provides the content of
+each resource and determines the permissions to read it.
 """
 
 import base64
@@ -70,7 +70,7 @@ class RpcMessage(Struct):
 
 
 class RpcError(Exception):
-    """A JSON-RPC error; `id` is None when the request's is not known."""
+    """A JSON-RPC error; `id` is None if the request's id is unknown."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class RpcError(Exception):
         self.data = data
 
     def reply(self) -> Reply:
-        """The error as a reply."""
+        """Render the error as a reply."""
         error: dict[str, Any] = {"code": self.code, "message": self.message}
         if self.data is not None:
             error["data"] = self.data
@@ -106,10 +106,10 @@ _NULL = b"null"
 
 
 def parse_message(body: bytes | bytearray) -> RpcMessage:
-    """The one message of a body; raises ProtocolError, with status 400, for anything else."""
+    """Parse a body with one message; raises RpcError with status 400 for anything else."""
     try:
         if not body.isascii():
-            body.decode()  # what stays Raw is not looked into
+            body.decode()  # the decoder doesn't validate Raw members
         return _message_decoder.decode(body)
     except msgspec.ValidationError as error:
         text = (
@@ -123,7 +123,7 @@ def parse_message(body: bytes | bytearray) -> RpcMessage:
 
 
 def parse_batch(body: bytes | bytearray) -> list[bytes]:
-    """The messages of a batch, each unread; raises RpcError unless there are 1 to 20."""
+    """Split a batch into undecoded messages; raises RpcError unless there are 1 to 20."""
     try:
         messages = _batch_decoder.decode(body)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
@@ -135,7 +135,7 @@ def parse_batch(body: bytes | bytearray) -> list[bytes]:
 
 
 def build_batch_refusal(body: bytes, text: str) -> RpcError:
-    """The error for a message of a batch that isn't answered."""
+    """Build the error for a batch message that isn't answered."""
     try:
         id_ = parse_message(body).id
     except RpcError as error:
@@ -144,7 +144,7 @@ def build_batch_refusal(body: bytes, text: str) -> RpcError:
 
 
 def read_given_params(message: RpcMessage) -> msgspec.Raw:
-    """The params of a request without members that are null, which clients send for none."""
+    """Read the params of a request without null members, which some clients send."""
     if message.params is UNSET or _NULL not in (params := bytes(message.params)):
         return _NO_PARAMS if message.params is UNSET else message.params
     if params == _NULL:
@@ -152,19 +152,19 @@ def read_given_params(message: RpcMessage) -> msgspec.Raw:
     try:
         members = _members_decoder.decode(params)
     except msgspec.ValidationError:
-        return message.params  # no object, as whoever reads it says
+        return message.params  # not an object: the next decoder reports it
     kept = {name: value for name, value in members.items() if bytes(value) != _NULL}
     return msgspec.Raw(msgspec.json.encode(kept))
 
 
 def wrap_result(id_: Id, value: str) -> str:
-    """An answer around a result that is JSON text already."""
+    """Wrap a result, given as JSON text, in a JSON-RPC answer."""
     shown = id_ if type(id_) is int else msgspec.json.encode(id_).decode()
     return f'{{"jsonrpc":"2.0","id":{shown},"result":{value}}}'
 
 
 class Exchange(NamedTuple):
-    """A request with an id, the server that it is for, and whether its era is the modern one."""
+    """A request with an id, its tool server, and whether it uses a modern revision."""
 
     request: Request
     grant: Grant
@@ -186,19 +186,19 @@ class Exchange(NamedTuple):
     def keeps_session(self) -> bool:
         """True if a missing permission is reported inside the protocol, not as HTTP 403.
 
-        A host ends its session at HTTP 403. A client of OAuth needs one to ask for more.
+        Hosts end their session on HTTP 403. OAuth clients need it to request more permissions.
         """
         return self.server.choice.for_hosts and self.grant.grantable is None
 
     def lists(self, tool: Tool) -> bool:
-        """True if the caller is shown the tool: not what a token made by hand can never call."""
+        """True if the tool list includes the tool; hides tools the token can never call."""
         can_call = self.grant.permissions.issuperset(tool.permissions)
         return self.reaches(tool) and (can_call or not self.keeps_session)
 
     def reaches(self, tool: Tool) -> bool:
-        """True if the tool is within what the token is narrowed to.
+        """True if the token's limits allow the tool.
 
-        Which namespaces a tool writes to, it does not say.
+        A limit of namespaces excludes all writing tools, as they don't declare their namespaces.
         """
         narrowing = self.grant.narrowing
         if narrowing is None:
@@ -214,7 +214,7 @@ class Exchange(NamedTuple):
         status: int = 400,
         data: dict[str, Any] | None = None,
     ) -> RpcError:
-        """An error for this request; `status` is that of the modern era, the legacy one has 200."""
+        """Build an error for this request; `status` is for modern revisions, legacy uses 200."""
         return RpcError(code, message, status=status if self.modern else 200, id=self.id, data=data)
 
 
@@ -226,9 +226,9 @@ def describe_server(
     choice: ServerChoice,
     is_shared: bool = True,
 ) -> Descriptions:
-    """Encode what the server of a choice says of itself.
+    """Encode the descriptions of a tool server.
 
-    What is not shared is for one token: no cache may show it to others.
+    Pass `is_shared=False` for the list of a single token, which caches must not share.
     """
     caching = _CACHING if is_shared else {**_CACHING, "cacheScope": "private"}
     listed = [_describe_tool(tool, choice) for tool in tools]
@@ -252,7 +252,7 @@ def describe_server(
 
 
 def _describe_tool(tool: Tool, choice: ServerChoice) -> dict[str, Any]:
-    # Who is listed the schema of results expects structured ones.
+    # Clients that see a result schema expect structured results.
     has_schema = choice.has_output_schemas and not choice.is_compact
     schema = {"outputSchema": tool.output_schema} if has_schema else {}
     return {
@@ -286,12 +286,12 @@ _call_params_decoder = msgspec.json.Decoder(CallParams)
 
 
 async def call_tool(exchange: Exchange) -> Reply:
-    """The result of the tool that the request names."""
+    """Call the tool in the request and return its result."""
     try:
         params = _call_params_decoder.decode(exchange.params)
     except msgspec.ValidationError as error:
         raise exchange.error(INVALID_PARAMS, f"{in_words(error)}.") from None
-    # Underscores too: some frameworks cannot write hyphens in a tool's name.
+    # Accept underscores: some frameworks don't allow hyphens in tool names.
     tools = exchange.server.tools
     tool = tools.get(params.name) or tools.get(params.name.replace("_", "-"))
     if tool is None:
@@ -309,7 +309,7 @@ async def call_tool(exchange: Exchange) -> Reply:
 
 
 async def build_tool_context(exchange: Exchange) -> Context:
-    """The context in which tools answer this request."""
+    """Build the context for tools to answer this request."""
     state = exchange.state
     sources = (await state.registry.current()).sources
     in_pages = exchange.server.choice.for_hosts
@@ -350,10 +350,10 @@ async def _run_tool(tool: Tool, arguments: msgspec.Raw, exchange: Exchange) -> R
 
 
 def _answer_tool_error(exchange: Exchange, tool: Tool, error: FactbookError) -> Reply:
-    """The error as the result of the tool, which a model reads."""
+    """Answer with the error as a tool result, so the model sees it."""
     state, extra = exchange.state, MODERN_EXTRA if exchange.modern else ""
     state.metrics.called(tool.name, "refused")
-    # It may name entities and sources as they were stored.
+    # The message may quote stored names, which can contain invisible characters.
     text = msgspec.json.encode(invisible.without(error.message)).decode()
     state.usage.add(exchange.grant.id, len(text), state.clock())
     failed = f'{{"content":[{{"type":"text","text":{text}}}],"isError":true{extra}}}'
@@ -361,7 +361,7 @@ def _answer_tool_error(exchange: Exchange, tool: Tool, error: FactbookError) -> 
 
 
 async def hide_invisible(value: str) -> str:
-    """JSON as a model gets it: without characters that nobody sees."""
+    """Remove invisible characters from JSON for a model."""
     if len(value) < _LARGE_RESULT:
         return invisible.without_in_json(value)
     found: str = await run_offloaded(invisible.without_in_json, value)
@@ -369,7 +369,7 @@ async def hide_invisible(value: str) -> str:
 
 
 def _answer_result(exchange: Exchange, value: str, extra: str) -> Reply:
-    """The value as text for those who read only text, and structured unless it is to be compact."""
+    """Answer with the value as text, and also as structured content unless compact."""
     id_, text = exchange.id, msgspec.json.encode(value)
     if exchange.server.choice.is_compact:
         head, tail = wrap_result(id_, _build_text_content("\0", extra)).encode().split(b"\0")
@@ -406,12 +406,12 @@ _MOST_VALUES: Final = 100
 _ENTITIES: Final = "factbook://entities/"
 _SCORECARDS: Final = "factbook://scorecards/"
 _RESOURCE_TYPE: Final = "application/json"
-# Who may read one entity may read others, so nobody shares an answer.
+# Answers depend on the token, so shared caches must not keep them.
 _PRIVATE: Final = {"ttlMs": 0, "cacheScope": "private"}
 
 
 class ResourceKind(NamedTuple):
-    """A kind of resource: its address, the tool that answers it, and that tool's arguments."""
+    """A kind of resource: its URI, and the tool and arguments that read it."""
 
     template: str
     name: str
@@ -485,7 +485,7 @@ class CompletionParams(Struct):
 
 
 async def list_mcp_resources(exchange: Exchange) -> Reply:
-    """A page of resources: all scorecards first, then entities by reference."""
+    """List a page of resources: all scorecards first, then entities by reference."""
     require_permissions(exchange.grant, (CATALOG_READ,))
     cursor = _read_resource_params(exchange, ListParams).cursor
     database = exchange.state.database
@@ -502,7 +502,7 @@ async def list_mcp_resources(exchange: Exchange) -> Reply:
 
 
 async def list_mcp_templates(exchange: Exchange) -> Reply:
-    """The templates of the addresses of resources."""
+    """List the resource URI templates."""
     shown = [
         {
             "uriTemplate": kind.template,
@@ -517,7 +517,7 @@ async def list_mcp_templates(exchange: Exchange) -> Reply:
 
 
 async def read_mcp_resource(exchange: Exchange) -> Reply:
-    """One resource as JSON."""
+    """Read a resource as JSON."""
     uri = _read_resource_params(exchange, ReadParams).uri
     for kind in RESOURCE_KINDS:
         if match := kind.address.fullmatch(uri):
@@ -531,7 +531,7 @@ async def read_mcp_resource(exchange: Exchange) -> Reply:
 
 
 async def complete_mcp_argument(exchange: Exchange) -> Reply:
-    """Values of an argument of a template that begin with its text so far."""
+    """Complete a template argument with values that start with the current text."""
     params = _read_resource_params(exchange, CompletionParams)
     kind = next((one for one in RESOURCE_KINDS if one.template == params.ref.uri), None)
     name = params.argument.name
@@ -545,7 +545,7 @@ async def complete_mcp_argument(exchange: Exchange) -> Reply:
 
 
 async def _list_completions(params: CompletionParams, exchange: Exchange) -> list[str]:
-    """One value more than are shown, if there are."""
+    """List matching values, up to one more than the answer shows."""
     database, name, start = exchange.state.database, params.argument.name, params.argument.value
     if "\0" in start:
         return []
@@ -562,7 +562,7 @@ async def _list_completions(params: CompletionParams, exchange: Exchange) -> lis
 async def _answer_with_tool(
     kind: ResourceKind, parts: Mapping[str, str], uri: str, exchange: Exchange
 ) -> str:
-    """The answer of the tool about the resource; raises RpcError for one that there is not."""
+    """Read a resource with its tool; raises RpcError if the resource doesn't exist."""
     tool = exchange.state.every_tool[kind.tool]
     exchange.authorize(tool)
     arguments = msgspec.json.encode(kind.arguments(parts))
@@ -577,7 +577,7 @@ async def _answer_with_tool(
 
 
 def _reaches_kind(kind: ResourceKind, exchange: Exchange) -> bool:
-    """True if what the token is narrowed to has the tool that answers resources of the kind."""
+    """True if the token's limits allow the tool that reads this kind of resource."""
     return exchange.reaches(exchange.state.every_tool[kind.tool])
 
 
@@ -653,10 +653,10 @@ _OF_MANAGING: Final = ServerChoice((MANAGE,))
 
 
 def build_server_finder(toolsets: Sequence[Toolset], traced: Traced) -> FindServer:
-    """Find the server of a choice, of which each is made once."""
+    """Return a function that finds the server for a choice; each server is built once."""
     known = {one.name: one for one in toolsets}
 
-    @cache  # of a few toolsets there are few choices
+    @cache  # few toolsets, so few choices
     def server(choice: ServerChoice) -> ToolServer:
         return _build_server([known[name] for name in choice.toolsets], traced, choice)
 
@@ -683,15 +683,15 @@ _MOST_PARAMETERS: Final = 20
 
 
 def find_chosen_server(request: Request, state: ToolContext) -> ToolServer:
-    """The server that the query chooses; all toolsets and full answers where it says nothing.
+    """Find the server that the query selects; by default all toolsets with full answers.
 
-    Schemas of results, half of the list, are there if `schemas=output` asks for them. Raises
+    Result schemas, half the size of the list, are included only with `schemas=output`. Raises
     InputError for an unknown toolset or form.
     """
     return state.server(_parse_choice(request.scope["query_string"], state.toolsets))
 
 
-@lru_cache(maxsize=64)  # a client asks with the same one in every call
+@lru_cache(maxsize=64)  # a client sends the same query in every call
 def _parse_choice(query: bytes, known: tuple[str, ...]) -> ServerChoice:
     names: set[str] = set()
     read: str | None = None
@@ -721,7 +721,7 @@ def _parse_choice(query: bytes, known: tuple[str, ...]) -> ServerChoice:
 
 @lru_cache(maxsize=64)
 def is_strict_query(query: bytes) -> bool:
-    """True if the query asks for answers with exactly the members that the first nine tools had."""
+    """True if the query asks for only the answer members that the first nine tools had."""
     return (_READ, "seed") in _parse_choice_query(query)
 
 
@@ -771,8 +771,8 @@ async def post_any_message(request: Request, state: ToolContext) -> Reply:
 async def _answer_request(request: Request, state: ToolContext, server: ToolServer) -> Reply:
     _check_media_types(request)
     body = await request.body(MAX_BODY, "the body of a tool call")
-    # Clients of 2025-03-26, the only revision with batches, send no version header. The seed's
-    # endpoint takes batches only from clients that send it all the same.
+    # Only revision 2025-03-26 has batches, and its clients send no version header. The seed
+    # endpoint accepts batches only with the header.
     version = request.headers.get(b"mcp-protocol-version")
     takes_batches = version == _WITH_BATCHES or (version is None and server.choice.for_hosts)
     if takes_batches and body.lstrip()[:1] == b"[":
@@ -783,7 +783,7 @@ async def _answer_request(request: Request, state: ToolContext, server: ToolServ
 async def _answer_batch(
     body: bytes | bytearray, request: Request, state: ToolContext, server: ToolServer
 ) -> Reply:
-    """Answer each message in turn, as if each came alone, until the answers are too long."""
+    """Answer each message as if sent alone; refuses the rest once answers get too long."""
     try:
         messages = parse_batch(body)
     except RpcError as error:
@@ -804,7 +804,7 @@ async def _answer_batch(
             reply = await _answer_message(message, request, state, server)
         except RpcError as error:
             reply = error.reply()
-        except NotAllowedError as error:  # others of the batch have been answered
+        except NotAllowedError as error:  # other messages already have answers
             reply = build_batch_refusal(message, error.message).reply()
         assert isinstance(reply.body, bytes | list)
         whole = reply.body if isinstance(reply.body, bytes) else b"".join(reply.body)
@@ -867,7 +867,7 @@ async def _answer_legacy(asked: Exchange) -> Reply:
 
 
 class _Modern:
-    """One request of a revision in which each request carries its own metadata."""
+    """A request of a revision with metadata in each request."""
 
     def __init__(self, asked: Exchange) -> None:
         self._asked = asked
@@ -929,7 +929,7 @@ class _Modern:
 
 
 def _decode_header(value: str) -> str:
-    """A header's value, decoded from Base64 if it is between the marks for that."""
+    """Decode a header value; Base64 values are between markers."""
     if not (value.startswith("=?base64?") and value.endswith("?=")):
         return value
     try:
@@ -939,7 +939,7 @@ def _decode_header(value: str) -> str:
 
 
 def _describe_listed_tools(asked: Exchange) -> Descriptions:
-    """Descriptions for `tools/list`."""
+    """Descriptions for `tools/list`, limited to tools that the caller may see."""
     server = asked.server
     tools = [tool for tool in server.tools.values() if asked.lists(tool)]
     if asked.grant.narrowing is None and len(tools) == len(server.tools):
@@ -965,7 +965,7 @@ def _refuse_cursor(params: AnyParams, asked: Exchange) -> None:
 
 
 async def _answer_resource_method(asked: Exchange) -> Reply:
-    """The answer to a method of resources; raises RpcError where there are none."""
+    """Answer a resource method; raises RpcError if the server has no such method."""
     method = RESOURCE_METHODS.get(asked.method) if asked.server.choice.for_hosts else None
     if method is None:
         text = f'There is no method "{asked.method}".'

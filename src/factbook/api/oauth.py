@@ -1,7 +1,7 @@
-"""OAuth for agents: metadata, registration of clients, tokens, and the bearer check of `/mcp`.
+"""OAuth for agents: metadata, client registration, tokens, and the bearer check of `/mcp`.
 
-Only answers at `/mcp` say where a token can be had: elsewhere, a client with a configured header
-would take it for the only way in.
+Only `/mcp` advertises where to get a token: elsewhere, a client with a configured header would
+assume that OAuth is the only way in.
 """
 
 from collections.abc import Callable, Sequence
@@ -81,7 +81,7 @@ async def get_server_metadata(request: Request, state: State) -> Reply:
         "authorization_endpoint": f"{server}{protocol.AUTHORIZE_PATH}",
         "token_endpoint": f"{server}{protocol.TOKEN_PATH}",
         "revocation_endpoint": f"{server}{protocol.REVOKE_PATH}",
-        # Some hosts ask for all of these; more is asked for where a tool needs it.
+        # Some hosts request all of these; they request more when a tool needs it.
         "scopes_supported": list(BASIC_SCOPES),
         "response_types_supported": ["code"],
         "response_modes_supported": ["query"],
@@ -98,7 +98,7 @@ async def get_server_metadata(request: Request, state: State) -> Reply:
 
 
 def require_token_issuing(state: State) -> None:
-    """Raise NotFoundError where this service issues no tokens itself."""
+    """Raise NotFoundError if this service doesn't issue tokens."""
     if not state.oauth.issues:
         raise NotFoundError(_NOWHERE)
 
@@ -135,7 +135,7 @@ async def register_client(request: Request, state: State) -> Reply:
 
     write = audit_writes(state.database, Caller("", now, address), about, _CREATED)
     if state.registration_records.take(""):
-        # Anybody can register, so the audit would grow without bound.
+        # Anybody can register, so the audit could grow without limit.
         state.metrics.left_out_of_audit(1)
         write = state.database.write
     made = await write(lambda tx: clients.store_registration(tx, name, given.redirect_uris, now))
@@ -200,7 +200,7 @@ async def revoke_oauth_token(request: Request, state: State) -> Reply:
 
 
 def render_oauth_error(error: FactbookError, request: Request) -> Reply:
-    """Error as RFC 6749 has it, section 5.2."""
+    """Render an error as in RFC 6749, section 5.2."""
     message = message_for_client(error, request)
     if isinstance(error, OAuthError):
         code = error.code
@@ -252,10 +252,10 @@ def _refresh_token(
 async def _finish_issuance(
     request: Request, state: State, digest: str, work: Callable[[Transaction], Issuance]
 ) -> Issuance:
-    """Outcome of a request, recorded where it ended a consent. Raises OAuthError."""
+    """Run a token request; records it if it ended a consent. Raises OAuthError."""
     address = get_client_address(request.scope, state.proxies)
     if await _is_issued_here(digest, state):
-        # Whose it is, is known only once the token is found.
+        # The owner is only known once the token is found.
         done = await state.database.write(
             lambda tx: _record_issuance(tx, work(tx), address, state.clock())
         )
@@ -263,7 +263,7 @@ async def _finish_issuance(
         done = consents.UNKNOWN_TOKEN
     if done.error is None:
         return done
-    # A good token is not refused for the failures of others at the same address.
+    # Only failures count, so a good token is never refused because of others at its address.
     if seconds := state.failures.take(address):
         raise TooManyRequestsError(
             "Too many failed requests from this address.", retry_after=seconds
@@ -272,7 +272,7 @@ async def _finish_issuance(
 
 
 async def _is_issued_here(digest: str, state: State) -> bool:
-    """True for what was issued here: anybody can ask, and nothing made up keeps a write waiting."""
+    """True if this service issued the token; fake tokens from anybody never take the write lock."""
     state.database.refresh()
     return await consents.is_issued(state.database, digest)
 
@@ -287,7 +287,7 @@ def _record_issuance(transaction: Transaction, done: Issuance, address: str, now
 
 
 async def _read_form(request: Request) -> dict[str, str]:
-    """Fields of the body. Raises OAuthError, UnsupportedMediaTypeError, PayloadTooLargeError."""
+    """Read form fields. Raises OAuthError, UnsupportedMediaTypeError, PayloadTooLargeError."""
     type_ = request.headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
     if type_ != _FORM:
         raise UnsupportedMediaTypeError("The body has to be a form.")
@@ -320,7 +320,6 @@ def _read_client_id(form: dict[str, str]) -> str:
 
 
 def _hash_form_secret(form: dict[str, str], name: str, state: State) -> str:
-    """Hash of a code or token in the form."""
     value = form.get(name, "")
     return _hash_secret(value if tokens.is_token_shaped(value) else "", state)
 
@@ -330,7 +329,7 @@ def _hash_secret(value: str, state: State) -> str:
 
 
 async def authenticate_at_mcp(request: Request, state: State) -> Grant:
-    """The token that the request carries; raises as `api.endpoint.authenticate_with` does."""
+    """Authenticate at `/mcp`, with OAuth tokens too; raises as `authenticate_with` does."""
     if state.oauth.enabled:
         server = get_own_address(request, state.settings)
         request.resource_metadata = f"{server}{protocol.RESOURCE_METADATA_PATH}"
@@ -338,7 +337,7 @@ async def authenticate_at_mcp(request: Request, state: State) -> Grant:
 
 
 def render_mcp_error(error: FactbookError, request: Request) -> Reply:
-    """Error in the form of MCP over HTTP, with where a token can be had (RFC 9728, section 5)."""
+    """Render an error for MCP over HTTP, with the URL to get a token (RFC 9728, section 5)."""
     reply = render_protocol_error(error, request)
     challenge = _build_challenge(error, request)
     if not challenge:
@@ -365,7 +364,7 @@ def _build_challenge(error: FactbookError, request: Request) -> str:
 
 
 def _list_grantable_permissions(error: NotAllowedError, request: Request) -> frozenset[str]:
-    """All that the client has to ask for to go on; empty if its person cannot give it."""
+    """List the permissions to request for a retry; empty if the person can't grant them."""
     token = request.token
     if token is None or token.grantable is None or not error.missing:
         return frozenset()
@@ -380,7 +379,7 @@ async def _verify_mcp_token(request: Request, state: State, value: str) -> Grant
     try:
         return await verify_token(request, state, value)
     except AuthenticationError as error:
-        # One that was made by hand and is not good any more has its id.
+        # A `token_id` means an expired or revoked API token.
         if request.token_id or not state.oauth.issues or not tokens.is_token_shaped(value):
             raise
         unknown = error
@@ -402,7 +401,7 @@ async def _verify_mcp_token(request: Request, state: State, value: str) -> Grant
 
 
 def _check_access_token(found: AccessToken, request: Request, state: State) -> None:
-    """Raise AuthenticationError for a token that has expired or is for another resource."""
+    """Raise AuthenticationError if the token has expired or is for another resource."""
     request.token_id = found.consent
     if found.expires_at <= state.clock():
         raise AuthenticationError("The token has expired.", token_sent=True)

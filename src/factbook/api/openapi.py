@@ -1,6 +1,6 @@
-"""The OpenAPI descriptions of the REST interfaces, made from the table of routes and its types.
+"""OpenAPI documents of the REST interfaces, generated from the route table and its types.
 
-Source of the form: the OpenAPI specification, 3.1.0.
+The format follows the OpenAPI specification 3.1.0.
 """
 
 import inspect
@@ -47,7 +47,6 @@ _HEADERS = {
 
 
 def _describe_lone_member(name: str, schema: dict[str, Any]) -> dict[str, Any]:
-    """An object that has this one member."""
     return {
         "type": "object",
         "properties": {name: schema},
@@ -59,7 +58,7 @@ def _describe_lone_member(name: str, schema: dict[str, Any]) -> dict[str, Any]:
 def build_document(
     routes: Iterable[Route], *, title: str, description: str, public_url: str | None
 ) -> Schema:
-    """The description of the routes that are described."""
+    """Build the OpenAPI document of all described routes."""
     described = [route for route in routes if route.described]
     types = [ErrorAnswer, *(type_ for route in described for type_ in _list_types(route))]
     schemas, components = _build_components(types)
@@ -89,7 +88,7 @@ def build_document(
 
 
 def serve_document(make: Callable[[], Schema]) -> Handler:
-    """A handler that answers with a document, made when it is first asked for: few ever ask."""
+    """Make a handler for a document, which is rarely requested and built at the first request."""
 
     @cache
     def encoded() -> bytes:
@@ -124,7 +123,7 @@ def _describe_operation(route: Route, schemas: dict[str, Schema]) -> Schema:
 
 
 def build_operation_id(route: Route) -> str:
-    """The handler's name in camel case, or the id that was published for it."""
+    """Convert the handler's name to camel case, or return its published id."""
     name = route.handler.__name__
     first, *others = name.split("_")
     return _PUBLISHED_IDS.get(name) or first + "".join(map(str.capitalize, others))
@@ -230,7 +229,7 @@ def _build_components(types: Sequence[Any]) -> tuple[Sequence[Schema], dict[str,
 
 
 def _replace_described(schema: Any) -> Any:
-    """The schema with each `describe_as` in the place of the type that clients read."""
+    """Replace types marked with `describe_as` by the schema that clients see."""
     if isinstance(schema, dict):
         if DESCRIBED_AS in schema:
             about = {key: schema[key] for key in ("description",) if key in schema}
@@ -240,7 +239,7 @@ def _replace_described(schema: Any) -> Any:
 
 
 def _mark_omitted_defaults(schema: Schema) -> None:
-    """Describe an answer's members with a default as left out then, and never null for that."""
+    """Mark members with a default as optional, not null: answers leave out default values."""
     for member in schema["properties"].values():
         if "default" in member and member.pop("default") is None and "anyOf" in member:
             member["anyOf"].remove({"type": "null"})
@@ -249,7 +248,7 @@ def _mark_omitted_defaults(schema: Schema) -> None:
 
 
 def _tidy_schemas(components: dict[str, Schema]) -> dict[str, Schema]:
-    """The types' schemas, with their docstrings as documentation shows them."""
+    """Clean up the docstrings in schemas, and add the predicate schema if needed."""
     schemas = {
         name: {**schema, "description": inspect.cleandoc(schema["description"])}
         for name, schema in components.items()
@@ -294,7 +293,7 @@ PREDICATE: Final[dict[str, Any]] = {
 }
 
 
-# Published when modules and handlers had other names: clients are made from them.
+# Ids published under earlier handler names. Generated clients depend on them.
 _PUBLISHED_IDS = {
     "get_entities": "entitiesListEntities",
     "get_entities_by_query": "queriesGetByQuery",

@@ -1,6 +1,6 @@
-"""Parameters of requests: their kinds, and every one that several interfaces share.
+"""Request parameters: their types, and the parameters that several interfaces share.
 
-A route names the parameters that it takes, its handler reads them with `of`, OpenAPI shows them.
+A route lists its parameters, its handler reads them with `of`, and OpenAPI documents them.
 """
 
 import re
@@ -22,11 +22,11 @@ T = TypeVar("T")
 
 
 class _AbstractStructMeta(StructMeta, ABCMeta):
-    """Metaclass of structs that cannot be made without what is abstract in them."""
+    """Metaclass for structs with abstract members."""
 
 
 class Parameter(Struct, Generic[T], metaclass=_AbstractStructMeta, frozen=True, kw_only=True):
-    """A parameter of the query, read from a request as a T; `may_be_empty` if that is a value."""
+    """A query parameter with values of type T; `may_be_empty` accepts an empty value."""
 
     place: ClassVar[str] = "query"
 
@@ -38,17 +38,17 @@ class Parameter(Struct, Generic[T], metaclass=_AbstractStructMeta, frozen=True, 
 
     @abstractmethod
     def of(self, request: Request) -> T:
-        """Its value in a request; raises InputError for one that it cannot have."""
+        """Read the value from a request; raises InputError for an invalid value."""
 
     @property
     @abstractmethod
     def schema(self) -> Schema:
-        """The JSON Schema of its values."""
+        """JSON Schema of the values."""
 
     def text(self, request: Request) -> str | None:
-        """The one value, as it was sent, or None; to a read, an empty one is the same as none.
+        """Read the value as sent; None if missing or, in a read, empty.
 
-        Raises InputError for more than one, and for an empty one of a write.
+        Raises InputError for a repeated parameter, and in a write for an empty one.
         """
         found = request.all(self.name)
         if len(found) > 1:
@@ -56,7 +56,7 @@ class Parameter(Struct, Generic[T], metaclass=_AbstractStructMeta, frozen=True, 
         if found == [""] and not self.may_be_empty:
             found = []
             if request.method not in _READING:
-                # It may be the guard that the caller of a write relies on.
+                # The caller may rely on the parameter as a guard for the write.
                 raise InputError(f"{self.name} {_EMPTY}")
         if not found and self.required:
             raise InputError(f"{self.name} is required.")
@@ -64,7 +64,7 @@ class Parameter(Struct, Generic[T], metaclass=_AbstractStructMeta, frozen=True, 
 
 
 class Text(Parameter[str | None], frozen=True, kw_only=True):
-    """A text; with `wrong`, one that does not match `pattern` is refused with these words."""
+    """A text parameter; `wrong` is the error for text that doesn't match `pattern`."""
 
     pattern: str | None = None
     wrong: str | None = None
@@ -86,7 +86,7 @@ class Text(Parameter[str | None], frozen=True, kw_only=True):
 
 
 class Texts(Parameter[list[str]], frozen=True, kw_only=True):
-    """A text that can be given more than once, at most `most` times; with `words`, one of them."""
+    """A text parameter that may repeat up to `most` times; `words` limits its values."""
 
     pattern: str | None = None
     wrong: str | None = None
@@ -117,7 +117,7 @@ class Texts(Parameter[list[str]], frozen=True, kw_only=True):
 
 
 class Integer(Parameter[int | None], frozen=True, kw_only=True):
-    """A whole number in a range."""
+    """An integer parameter with a range."""
 
     least: int = 0
     most: int = 2**31 - 1
@@ -144,7 +144,7 @@ class Integer(Parameter[int | None], frozen=True, kw_only=True):
 
 
 class Flag(Parameter[bool], frozen=True, kw_only=True):
-    """`true` or `false`, which it is when it is not given."""
+    """A boolean parameter, false if missing."""
 
     def of(self, request: Request) -> bool:
         text = self.text(request)
@@ -158,7 +158,7 @@ class Flag(Parameter[bool], frozen=True, kw_only=True):
 
 
 class Choice(Parameter[str | None], frozen=True, kw_only=True):
-    """One of some words."""
+    """A parameter with a fixed list of values."""
 
     words: tuple[str, ...]
 
@@ -184,7 +184,7 @@ class Moment(Parameter[int | None], frozen=True, kw_only=True):
         text = self.text(request)
         if text is None:
             return None
-        # A + that was not encoded comes as a blank.
+        # A + that wasn't encoded arrives as a blank.
         moment = milliseconds(text.replace(" ", "+"))
         if moment is None:
             raise InputError(
@@ -211,7 +211,7 @@ class Header(Text, frozen=True, kw_only=True):
 
 
 class PathPart(Parameter[str], frozen=True, kw_only=True):
-    """A part of the path."""
+    """A parameter in the path."""
 
     place: ClassVar[str] = "path"
 
@@ -242,7 +242,7 @@ class SetId(PathPart, frozen=True, kw_only=True):
         raise InputError(self.wrong)
 
     def new(self, request: Request) -> str:
-        """The id where a set may be made; what is stored under any stays within reach."""
+        """Read the id for a write that may create a set; stricter than `of`."""
         if "/" in (text := self.of(request)):
             raise InputError(f"{self.wrong} Importers alone write the set {text}.")
         if invisible.has(text):
@@ -281,7 +281,7 @@ class Number(Parameter[int], frozen=True, kw_only=True):
 
 
 class AnswerHeader(Struct, frozen=True, kw_only=True):
-    """A header of an answer; `always` when no answer is without it."""
+    """A response header; `always` if every answer has it."""
 
     name: str
     description: str
@@ -293,7 +293,7 @@ def _require_match(parameter: Parameter[Any], value: str, pattern: str, wrong: s
         raise InputError(f'{parameter.name} {wrong}, not "{value}".')
 
 
-# What several interfaces take
+# Shared by several interfaces
 
 LIMIT: Final = Integer(
     name="limit", description="Most items on a page.", least=1, most=10_000, example=20

@@ -1,4 +1,4 @@
-"""The push interface: sets of entities, replaced whole or tried, and entities one by one."""
+"""The push interface: replacing or trying whole sets of entities, and writing single ones."""
 
 from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
@@ -52,7 +52,7 @@ from factbook.schemas import catalog
 from factbook.schemas import catalog as catalog_schemas
 
 if TYPE_CHECKING:
-    # Of the pushes, few are trials.
+    # Few pushes are trials.
     from factbook.checks.trials import WriteTrial
 
 _MOST_RESULTS: Final = 500
@@ -62,7 +62,7 @@ _Pushed = catalog.Pushed | catalog.Tried
 
 
 def prepare_write_trial(request: Request, state: HandlerContext) -> "WriteTrial":
-    """A trial of the push with its checks; raises NotAllowedError for who may not see it."""
+    """Prepare a dry run that evaluates checks; raises NotAllowedError without permission."""
     if not DRY_RUN.of(request):
         raise InputError("checks is for a dry run: give dryRun=true too.")
     assert request.token is not None
@@ -80,7 +80,7 @@ def answer_dry_run(
     outcome: PushResult,
     made: "WriteTrial | None",
 ) -> JsonReply[catalog.Tried]:
-    """The difference that the push would make."""
+    """Answer a dry run with the changes that the push would make."""
     plan, sent = outcome.plan, {item.ref for item in push.items}
     return reply(
         catalog.Tried(
@@ -143,7 +143,7 @@ async def _replace_set(
         _build_push_actor(request, state),
         guards,
         kept=state.settings.revisions_kept,
-        # A trial writes, and takes back what it wrote.
+        # A trial writes, then rolls back.
         dry_run=dry_run and trial is None,
         write=write if trial is None else trial.write,
     )
@@ -231,7 +231,7 @@ async def restore_set_revision(
         kept=state.settings.revisions_kept,
         write=audit.audit_request_writes(request, state, audit.make_restored_entry(name, number)),
     )
-    # A restore sends no entity: without the permission to read, its answer shows none.
+    # A restore sends no entities, so without read permission its answer shows none.
     shown = push if request.may_read else PreparedPush([], [])
     return _answer_push(request, state, name, shown, outcome)
 
@@ -370,12 +370,12 @@ def _render_pushed_item(item: StoredItem) -> catalog.Item:
 
 
 def _read_guards(request: Request, state: HandlerContext) -> Guards:
-    """The guards in the query and the If-Match header; raises InputError for invalid ones."""
+    """Read the guards from the query and If-Match; raises InputError for invalid ones."""
     takes = ON_CONFLICT.of(request) == "take"
     guards = Guards(IF_MATCH.of(request), MAX_REMOVALS.of(request), takes, request.narrowing)
     if not request.own_only:
         return guards
-    # Most who push have the permission.
+    # Imported here because most callers have the permission and don't need it.
     from factbook.catalog.store.stored_sets import OwnedSet  # noqa: PLC0415
 
     owned = OwnedSet(SET_ID.of(request), request.actor, state.trust, takes=takes)
@@ -386,7 +386,7 @@ _READ = (CATALOG_READ,)
 _WRITE = (SET_WRITE,)
 _SET = "/sets/{set_id}"
 _REVISIONS = f"{_SET}/revisions"
-# Of whatever writes a set.
+# Errors of every route that writes a set.
 _PUSH_REFUSALS = (ConflictError, PreconditionFailedError)
 # Below /api/catalog/<word>-entities, for the configured word and its aliases.
 PUSH_ROUTES: Sequence[Route] = (
@@ -442,7 +442,7 @@ PUSH_ROUTES: Sequence[Route] = (
         reach=SET_REACH,
         owned=True,
     ),
-    # Set ids that hold a slash, which no set can have.
+    # Refuses set ids with a slash.
     *(
         Route(
             method,

@@ -1,4 +1,4 @@
-"""Results of checks and scorecards over HTTP: results, levels, rollups, trends, previews, badges.
+"""Check and scorecard results over HTTP: results, levels, rollups, trends, previews, badges.
 
 Badges are open to everyone, so a scorecard that isn't public, an unknown scorecard and an unknown
 entity get the same answer.
@@ -88,7 +88,7 @@ _EXEMPTIONS: Final = 20
 _TREND_DAYS: Final = 90
 _MOST_STEPS: Final = 100
 SVG: Final = "image/svg+xml"
-# Proxies of images ask again after so many seconds.
+# Image proxies ask again after this time.
 _CACHED: Final = "public, max-age=300"
 
 
@@ -209,19 +209,19 @@ def may_read_values(request: Request) -> bool:
 
 
 def _hide_value(seen: results.SeenFact) -> results.SeenFact:
-    """A comparison without the values of facts; what is wanted may be that of another fact."""
+    """Remove fact values from a comparison; the expected value may come from a fact too."""
     return msgspec.structs.replace(seen, value=None, wanted=None)
 
 
 def render_fix(told: Explanation) -> results.ResultFix | None:
-    """The way to make a check pass."""
+    """Render how to fix a failing check; None if the check doesn't say."""
     if not (told.fix_link or told.fix_instructions):
         return None
     return results.ResultFix(told.fix_link, told.fix_instructions)
 
 
 def render_age(age: ResultAge) -> dict[str, Any]:
-    """The members of an answer with figures of this age."""
+    """Answer members that say how old the figures are."""
     return {"as_of": iso(age.as_of), "stale_sources": age.stale_sources}
 
 
@@ -327,7 +327,7 @@ def _render_check_result(found: EntityResults, result: CheckResult) -> results.O
 
 
 def render_seen_fact(one: Evidence) -> results.SeenFact:
-    """Evidence of a comparison, as interfaces show it."""
+    """Convert the evidence of a comparison to its API form."""
     return results.SeenFact(
         path=one.path,
         source=one.leaf.fact.source,
@@ -533,7 +533,7 @@ async def _find_badge(request: Request, state: HandlerContext) -> Badge:
     levels = await level_store.read_entity_levels(state.database, entity_id)
     found = scorecard_figures.make_level_badge(given.card, decode_level(levels, given.slot))
     age = await result_queries.read_age_of_checks(state.database, given.card.checks, state.clock())
-    # A badge that is current is as old as caches let it be.
+    # Only stale badges show a time; for others, caching determines the age.
     is_old = bool(age.stale_sources)
     return (
         found._replace(message=f"{found.message}, as of {minute(age.as_of)}") if is_old else found
@@ -622,7 +622,7 @@ async def _explain_preview(
     scope: PreviewScope,
     now: int,
 ) -> None:
-    """Add what the result would rest on, where the check is about the entity."""
+    """Add the evidence for a previewed result, if the check applies to the entity."""
     entity_id = await stored_entities.read_entity_id(state.database, shown.entity_ref)
     document = await stored_entities.read_collectable(state.database, shown.entity_ref)
     if entity_id is None or document is None or shown.then == _OUT:
@@ -670,8 +670,8 @@ async def post_entity_preview(request: Request, state: SourceContext) -> JsonRep
 async def _prepare_given_facts(
     state: SourceContext, paths: Collection[str] | None
 ) -> Callable[[Mapping[str, Any]], GivenFacts | None]:
-    """A function that gives the facts of an entity's code host that follow from the paths."""
-    # Not with the service: it takes the integrations of all code hosts, for previews of trees.
+    """Return a function that derives an entity's code host facts from file paths."""
+    # Imported late: it loads all code host integrations and is only for previews of trees.
     from factbook.datasources import tree_facts  # noqa: PLC0415
 
     sources = (await state.registry.current()).sources
@@ -710,7 +710,7 @@ _OUT: Final = state.name_state(state.OUT)
 
 
 _READ_CHECKS = (CHECK_READ,)
-# Results name entities, and say what is known of them.
+# Results name entities and reveal their facts.
 _READ_RESULTS = (CATALOG_READ, CHECK_READ)
 _RESULTS = "/check-results"
 _RESULT = f"{_RESULTS}/{{id}}"
@@ -750,7 +750,7 @@ RESULT_ROUTES: Sequence[Route] = (
         "POST",
         f"{_RESULTS}/preview",
         post_entity_preview,
-        # Messages tell facts, and who may read these may read checks.
+        # Messages reveal facts. Permission to read facts includes checks.
         (CATALOG_READ, SOURCE_READ),
         body=results.NewEntityPreview,
         reading=_READ_CHECKS,
@@ -765,7 +765,7 @@ RESULT_ROUTES: Sequence[Route] = (
         (CHECK_ID, PAGE_LIMIT, check_parameters.HISTORY_CURSOR),
     ),
     Route("GET", _CARDS, get_all_scorecard_results, _READ_CHECKS),
-    # Before the one whose id could end so.
+    # Before the next route, which would match the suffix as part of an id.
     Route(
         "GET",
         f"{_CARD}.csv",
@@ -775,7 +775,7 @@ RESULT_ROUTES: Sequence[Route] = (
         media=CSV,
     ),
     Route("GET", _CARD, get_scorecard_results, _READ_RESULTS, _OF_CARD),
-    # Another name of the same.
+    # Alias of the route above.
     Route(
         "GET",
         "/scorecards/entity-results/{id}",

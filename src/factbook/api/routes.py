@@ -1,4 +1,4 @@
-"""The table of routes: every method of every path, its handler and the permissions it needs."""
+"""The route table: every method of every path, its handler and its permissions."""
 
 import re
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ from factbook.http.requests import Reply, Request, reply
 from factbook.settings import Settings
 from factbook.storage.migrations import check_migrations
 
-# Where clients of the Model Context Protocol look for it.
+# Paths where MCP clients look for the server.
 _MCP: Final = re.compile(r"/(api/)?(mcp|sse)(/|\Z)")
 TOOL_CALLS = "/api/mcp/v1/tech-insights-facts"
 CHECK_TOOLS = "/api/mcp/v1/tech-insights-checks"
@@ -41,7 +41,7 @@ TECH_INSIGHTS = "/api/tech-insights/v1"
 COMMUNITY = "/api/tech-insights"
 EVENTS = "/api/events"
 IMPORTERS = "/api/importers/v1"
-# Where each OpenAPI document is, below its interface's path.
+# Path of each OpenAPI document, below its interface.
 DOCUMENTS = (
     (
         "/api/catalog",
@@ -77,7 +77,7 @@ _OF_TOOLS = Route(
     errors=render_protocol_error,
     reach=TOOLS_REACH,
 )
-# Where a setting asks for it: writes by tools.
+# Tools that write, if a setting enables them.
 WRITING: Sequence[Route] = (
     _OF_TOOLS._replace(path=WRITING_TOOLS, handler=mcp.post_managing_message, judged=True),
 )
@@ -101,7 +101,7 @@ async def report_readiness(request: Request, state: SourceContext) -> Reply:
 
 async def report_metrics(request: Request, state: State) -> Reply:
     """Counts and durations for Prometheus; what is stored only while the database answers."""
-    # The client library imports a web server of its own, and not everybody scrapes.
+    # Imported late: the client library imports a web server, and not every service is scraped.
     from factbook.observability import scrape  # noqa: PLC0415
 
     rendered = await scrape.render_scrape(
@@ -139,7 +139,7 @@ ROUTES: Sequence[Route] = (
         errors=render_protocol_error,
         reach=TOOLS_REACH,
     ),
-    # Each tool names its permissions.
+    # Each tool has its own permissions.
     _OF_TOOLS._replace(path=CHECK_TOOLS, handler=mcp.post_checks_message),
     _OF_TOOLS._replace(
         path=ALL_TOOLS,
@@ -200,14 +200,14 @@ ROUTES: Sequence[Route] = (
 
 
 def list_routes(settings: Settings) -> list[Route]:
-    """Every route that these settings give."""
+    """List all routes for these settings."""
     words = [settings.push_word, *settings.push_aliases]
     writing = WRITING if settings.agent_writes else ()
     routes = [
         *ROUTES,
         *writing,
         *(
-            # An alias is another way to write a route that is described.
+            # Aliases of described routes aren't described again.
             route._replace(
                 path=f"/api/catalog/{word}-entities{route.path}",
                 described=route.described and word == settings.push_word,
@@ -220,10 +220,10 @@ def list_routes(settings: Settings) -> list[Route]:
 
 
 def _list_document_routes(routes: Sequence[Route], settings: Settings) -> list[Route]:
-    """The routes of the OpenAPI documents.
+    """List the routes of the OpenAPI documents.
 
-    They are open to everyone: they hold nothing but what the product's documentation says, and
-    tools that read them seldom send a token.
+    They are public: they contain nothing beyond the product documentation, and tools that read
+    them seldom send a token.
     """
     return [
         Route(
@@ -246,7 +246,7 @@ def _list_document_routes(routes: Sequence[Route], settings: Settings) -> list[R
 
 
 def build_endpoints(state: State) -> dict[str, ASGIApp]:
-    """The ASGI application of each path of the table."""
+    """Build the ASGI application for each path in the table."""
     paths: dict[str, dict[str, Route]] = {}
     for route in list_routes(state.settings):
         paths.setdefault(route.path, {})[route.method] = route
@@ -254,7 +254,7 @@ def build_endpoints(state: State) -> dict[str, ASGIApp]:
 
 
 def build_fallback(state: State) -> ASGIApp:
-    """The ASGI application of every other path."""
+    """Build the ASGI application for all other paths."""
     methods = ("GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS")
     routes = {
         method: Route(method, "(none)", answer_unknown_path, None, None, described=False)

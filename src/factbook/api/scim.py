@@ -34,24 +34,24 @@ from factbook.scim.store import GroupLink, ScimRow
 SCIM_PATH: Final = "/scim/v2"
 SCIM_JSON: Final = b"application/scim+json; charset=utf-8"
 _ERROR_SCHEMA: Final = "urn:ietf:params:scim:api:messages:2.0:Error"
-# They are in every answer, whatever is asked for.
+# Attributes that every answer includes, whatever the caller selects.
 _ALWAYS_RETURNED: Final = frozenset({"schemas", "id", "meta"})
 _NOT_OFFERED = ("/Bulk", "/Me", "/.search")
 _PAGE: Final = 100
-# Members in one answer: a page ends before it has more.
+# Members in one answer; a page ends before it would have more.
 _MOST_MEMBERS: Final = 20_000
-# Of a group with a hundred thousand members.
+# Bytes of a body, enough for a group with a hundred thousand members.
 _LARGEST: Final = 16 * 1024 * 1024
 _TAG: Final = re.compile(r'(?:W/)?"(\d{1,15})"')
 
 
 def reply_scim(value: Any, status: int = 200, **headers: str) -> Reply:
-    """A reply in JSON."""
+    """Encode a SCIM reply."""
     return Reply(msgspec.json.encode(value), status, headers, SCIM_JSON)
 
 
 def render_scim_error(error: FactbookError, request: Request) -> Reply:
-    """An error in SCIM's form (RFC 7644, 3.12); no header values."""
+    """Render an error in SCIM form (RFC 7644, 3.12), without header values."""
     message = message_for_client(error, request)
     body = {"schemas": [_ERROR_SCHEMA], "status": str(error.status), "detail": message}
     kind = error.details.get("scimType")
@@ -59,13 +59,13 @@ def render_scim_error(error: FactbookError, request: Request) -> Reply:
         kind = "invalidSyntax"
     if kind is not None:
         body["scimType"] = kind
-    # It quotes what was sent: no browser is to take it for anything but JSON.
+    # The error quotes the request, so browsers must not sniff another type than JSON.
     headers = {**error.headers(), "x-content-type-options": "nosniff"}
     return Reply(msgspec.json.encode(body), error.status, headers, SCIM_JSON)
 
 
 def build_base_address(request: Request, state: HandlerContext) -> str:
-    """The address of the service, as the caller writes it."""
+    """Base URL of SCIM, in the form the caller uses."""
     server = state.settings.public_url
     if not server:
         host = request.header(b"host") or "localhost"
@@ -74,12 +74,12 @@ def build_base_address(request: Request, state: HandlerContext) -> str:
 
 
 def build_version_tag(row: ScimRow) -> str:
-    """The version of a resource, as an entity tag."""
+    """Render the version of a resource as an entity tag."""
     return f'W/"{row.version}"'
 
 
 def render_resource(base: str, row: ScimRow, links: Sequence[GroupLink]) -> Resource:
-    """A resource with its members, or the groups that it is in."""
+    """Render a group with its members, or a user with their groups."""
     location = f"{base}/{row.type}s/{row.id}"
     shown = {
         "schemas": [f"{URN}{row.type}"],
@@ -105,7 +105,7 @@ def _render_link(base: str, link: GroupLink) -> Resource:
 
 
 class AttributeSelection:
-    """The attributes that a caller wants of each resource, by the parameters of the query."""
+    """The resource attributes that the query selects."""
 
     def __init__(self, query: Mapping[str, str]) -> None:
         self._wanted = _parse_attribute_names(query.get("attributes", ""))
@@ -116,13 +116,13 @@ class AttributeSelection:
             )
 
     def has(self, name: str) -> bool:
-        """True if the attribute is wanted."""
+        """True if the attribute is selected."""
         if self._wanted:
             return name.lower() in self._wanted
         return name.lower() not in self._unwanted
 
     def of(self, resource: Resource) -> Resource:
-        """The wanted attributes of a resource."""
+        """Reduce a resource to the selected attributes."""
         return {
             name: value
             for name, value in resource.items()
@@ -131,13 +131,13 @@ class AttributeSelection:
 
 
 def _parse_attribute_names(text: str) -> frozenset[str]:
-    """Names of attributes, without their schemas and parts."""
+    """Parse attribute names, dropping schemas and sub-attributes."""
     names = (one.strip().rpartition(":")[2].partition(".")[0] for one in text.split(","))
     return frozenset(name.lower() for name in names if name)
 
 
 def answer_created(shown: Resource, row: ScimRow, location: str) -> Reply:
-    """The answer to the creation of a resource."""
+    """Answer the creation of a resource, with its location."""
     return reply_scim(shown, HTTPStatus.CREATED, location=location, etag=build_version_tag(row))
 
 
@@ -185,7 +185,7 @@ async def refuse_scim_path(request: Request, state: HandlerContext) -> Reply:
 
 
 def _refuse_filter(request: Request) -> None:
-    """Raise NotAllowedError for a filter, as the standard wants it here (RFC 7644, 4)."""
+    """Raise NotAllowedError for a filter, as the standard requires here (RFC 7644, 4)."""
     if request.all("filter"):
         raise NotAllowedError("This list takes no filter.")
 
@@ -274,7 +274,7 @@ async def patch_scim_resource(request: Request, state: HandlerContext) -> Reply:
 
 
 async def _deactivate_person(request: Request, state: HandlerContext, id_: str) -> DirectoryChange:
-    """End a person's access, and leave the rest of a call that cannot be done as it is."""
+    """Revoke a person's access although the rest of their update can't be applied."""
     writer = _open_directory(request, state, "patch")
     return await writer.patch("User", id_, patch.DEACTIVATION, _parse_if_match_versions(request))
 
@@ -311,7 +311,7 @@ def _open_directory(
 
 
 def _build_scim_entry(action: str) -> About:
-    """Entry for a change: the entity, the numbers of members, and whose account it concerns."""
+    """Audit entry for a change: the entity, member counts, and the affected accounts."""
 
     def about(done: DirectoryChange) -> AuditEntry:
         row = done.row
@@ -336,7 +336,7 @@ async def _render_row(request: Request, state: HandlerContext, row: ScimRow) -> 
 async def _render_rows(
     request: Request, state: HandlerContext, rows: Sequence[ScimRow], selection: AttributeSelection
 ) -> list[Resource]:
-    """Resources as they are shown; fewer of them where they have very many members."""
+    """Render resources; returns fewer if they have too many members for one answer."""
     database, base = state.database, build_base_address(request, state)
     links: dict[str, list[store.GroupLink]] = {}
     ids = [row.id for row in rows]
@@ -351,7 +351,7 @@ async def _render_rows(
 
 
 def _limit_groups(ids: Sequence[str], counts: dict[str, int]) -> list[str]:
-    """The first groups, at least one, that together have no more members than an answer shows."""
+    """Keep the first groups whose members fit into one answer, but at least one group."""
     kept: list[str] = []
     total = 0
     for id_ in ids:
@@ -363,7 +363,7 @@ def _limit_groups(ids: Sequence[str], counts: dict[str, int]) -> list[str]:
 
 
 def _parse_if_match_versions(request: Request) -> list[int] | None:
-    """The versions that If-Match allows; None for any."""
+    """Parse the versions in If-Match; None for any."""
     tags = IF_MATCH.text(request)
     return None if tags is None or tags.strip() == "*" else _parse_version_tags(tags)
 
@@ -388,7 +388,7 @@ def _build_scim_route(method: str, path: str, handler: Handler) -> Route:
         f"{SCIM_PATH}{path}",
         handler,
         (SCIM_WRITE,),
-        # Identity providers send parameters of their own.
+        # Identity providers send their own parameters.
         None,
         described=False,
         errors=render_scim_error,

@@ -1,4 +1,4 @@
-"""Webhooks and digests over HTTP, whose secrets are shown once, and routes below /api/events."""
+"""Webhooks and digests over HTTP, and the routes below /api/events. Secrets are shown once."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -42,7 +42,7 @@ from factbook.webhooks.store import StoredWebhook
 
 _LARGEST: Final = 16 * 1024
 WEBHOOK_ID: Final = PathPart(name="id", description="The webhook's id.", format="webhook-id")
-# A webhook takes events out of the service, and outlives the token of whoever made it.
+# A webhook sends events outside the service and outlives the token that created it.
 _MANAGE_WEBHOOKS = (EVENTS_READ, OPERATIONS_MANAGE)
 _WEBHOOKS = "/webhooks"
 _WEBHOOK = f"{_WEBHOOKS}/{{id}}"
@@ -280,7 +280,7 @@ def _render_digest(stored: StoredDigest) -> ShownDigest:
     )
 
 
-# A digest takes results out of the service, and outlives the token of whoever made it.
+# A digest sends results outside the service and outlives the token that created it.
 _MANAGE_DIGESTS = (CATALOG_READ, CHECK_READ, OPERATIONS_MANAGE)
 _DIGESTS = "/digests"
 _DIGEST = f"{_DIGESTS}/{{id}}"

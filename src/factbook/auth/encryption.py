@@ -1,7 +1,7 @@
-"""The key of tokens, and encryption of secrets that have to be read again under it.
+"""The token key, and encryption of secrets that the service has to read again.
 
-AES-256-GCM under a key that HKDF-SHA256 (RFC 5869) derives from the token key, another one for each
-label. A sealed secret opens only with the text that it was sealed beside, so it cannot be moved.
+AES-256-GCM with a key per label, derived from the token key by HKDF-SHA256 (RFC 5869). The text
+passed as `beside` is authenticated too, so a sealed secret can't be moved to another place.
 """
 
 import errno
@@ -25,14 +25,14 @@ _NO_ROOM: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 class NotOpenedError(Exception):
-    """It was sealed under another key, or for another place, or has changed since."""
+    """The secret was sealed with another key or for another place, or was changed."""
 
 
 def make_token_key(setting: str | None, file: Path | None) -> bytes:
-    """The 64 bytes that key token hashes, made from the setting or from a file.
+    """Derive the 64-byte key for token hashes from the setting or from a file.
 
-    The file is created if missing. Raises ConfigurationError when there is neither, or when others
-    may read the file, UnavailableError when there is no room for it.
+    Creates the file if missing. Raises ConfigurationError without a setting or file, or if other
+    users may read the file, and UnavailableError if the disk is full.
     """
     if setting is not None:
         return hashlib.sha512(setting.encode()).digest()
@@ -56,9 +56,9 @@ def _read_key_file(file: Path) -> bytes:
 
 
 def find_token_key(settings: Settings) -> bytes:
-    """Key of token hashes; on SQLite a file beside the database when it is not set.
+    """Key for token hashes; on SQLite, a file beside the database if the setting is empty.
 
-    Raises ConfigurationError as `key` does.
+    Raises as `make_token_key` does.
     """
     url = settings.database_url
     file: Path | None = None
@@ -80,7 +80,7 @@ def _read_key_content(file: Path) -> bytes:
 
 
 def _create_key_file(file: Path) -> None:
-    """Write a new key under another name first, so that no process ever reads half of one."""
+    """Write the key to a temporary file and link it, so no process reads half a key."""
     file.parent.mkdir(parents=True, exist_ok=True)
     draft = file.with_name(f"{file.name}.{secrets.token_hex(4)}")
     try:
@@ -88,18 +88,18 @@ def _create_key_file(file: Path) -> None:
         draft.write_text(secrets.token_hex(32))
         file.hardlink_to(draft)
     except FileExistsError:
-        pass  # another process was first
+        pass  # another process created the file first
     finally:
         draft.unlink(missing_ok=True)
 
 
 def sign_content(key: bytes, label: bytes, content: bytes) -> str:
-    """HMAC-SHA-256, in hexadecimal, with a key that signs nothing but what has this label."""
+    """HMAC-SHA-256 in hexadecimal, with a key derived for this label only."""
     return hmac.digest(hmac.digest(key, label, "sha256"), content, "sha256").hex()
 
 
 def seal_secret(key: bytes, label: str, beside: str, content: bytes) -> bytes:
-    """Encrypt the content, readable only with the key and the label, beside the same text."""
+    """Encrypt content; decrypting requires the same key, label and `beside` text."""
     nonce = secrets.token_bytes(_NONCE_BYTES)
     return _FORM + nonce + _make_cipher(key, label).encrypt(nonce, content, beside.encode())
 
@@ -118,7 +118,7 @@ def open_secret(key: bytes, label: str, beside: str, sealed: bytes) -> bytes:
 
 
 def _make_cipher(key: bytes, label: str) -> "AESGCM":
-    # Heavy to import, and of no use where nothing is sealed.
+    # Slow to import, and unused by services without sealed secrets.
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415
     from cryptography.hazmat.primitives.hashes import SHA256  # noqa: PLC0415
     from cryptography.hazmat.primitives.kdf.hkdf import HKDF  # noqa: PLC0415

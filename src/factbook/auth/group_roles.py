@@ -1,7 +1,7 @@
-"""Roles that a setting gives to groups of the identity provider, and so to their members.
+"""Roles that members of identity provider groups get from a setting.
 
-The highest role counts, be it given or of a group. What a lesser one lacks is lost in the same
-transaction, as with a role that is changed by hand.
+The highest role counts, whether assigned to the person or to a group. If a person's role drops,
+their tokens and consents lose permissions in the same transaction, as after a manual change.
 """
 
 from collections.abc import Iterable, Mapping
@@ -30,30 +30,30 @@ class GroupRoleOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 
 
 class GroupRole(NamedTuple):
-    """A role, and the group that gives it."""
+    """A role and the group that grants it."""
 
     role: str
     group: str
 
 
 class GroupRules(NamedTuple):
-    """The role of each group that has one, and the issuer of the sign-in, if there is one."""
+    """Roles by group, and the sign-in issuer, if any."""
 
     roles: Mapping[str, str] = {}
     issuer: str | None = None
 
     def named(self, groups: Iterable[str]) -> list[str]:
-        """The groups among these that give a role, sorted."""
+        """Filter and sort the groups that grant a role."""
         return sorted(set(groups) & self.roles.keys())
 
     def highest(self, groups: Iterable[str]) -> GroupRole | None:
-        """The highest role that one of these groups gives."""
+        """The highest role that any of these groups grants."""
         found = [GroupRole(self.roles[name], name) for name in self.named(groups)]
         return max(found, key=lambda one: permissions.ROLE_RANKS[one.role], default=None)
 
 
 class RoleChange(NamedTuple):
-    """Another role of a person, by a group or for want of one, which is empty then."""
+    """A person's new role and the group that grants it; an empty group if none does."""
 
     ref: str
     role: str
@@ -61,7 +61,7 @@ class RoleChange(NamedTuple):
 
 
 class StoredRole(NamedTuple):
-    """Role of a person as stored: what counts, what was given, and the group that gives more."""
+    """Stored roles of a person: the effective role, the assigned role, and the granting group."""
 
     role: str
     given: str | None
@@ -69,18 +69,18 @@ class StoredRole(NamedTuple):
 
     @property
     def of_group(self) -> GroupRole | None:
-        """The role that a group gives, if it is more than what was given."""
+        """The role from a group, if it is higher than the assigned role."""
         return None if self.group is None else GroupRole(self.role, self.group)
 
 
 def make_group_rules(settings: Settings) -> GroupRules:
-    """Rules of the settings; raises ConfigurationError naming the option, and never a value."""
+    """Build rules from the settings; raises ConfigurationError naming the option, not its value."""
     issuer = settings.openid.get("issuer") if settings.openid else None
     if not settings.group_roles:
         return GroupRules({}, issuer)
     table = read_option_table("group_roles", "group_roles", settings.group_roles, GroupRoleOptions)
     named: dict[str, list[str]] = msgspec.structs.asdict(table)
-    # A group of several roles has the highest, which comes last.
+    # A group listed for several roles gets the highest, which comes last.
     rising = sorted(named, key=permissions.ROLE_RANKS.__getitem__)
     return GroupRules({group: role for role in rising for group in named[role]}, issuer)
 
@@ -88,35 +88,35 @@ def make_group_rules(settings: Settings) -> GroupRules:
 def record_claimed_groups(
     transaction: Transaction, ref: str, groups: Iterable[str], rules: GroupRules
 ) -> None:
-    """Record the groups that the provider named at a sign-in, those that have a role."""
+    """Record the groups that the provider reported at sign-in, if they grant a role."""
     named = rules.named(groups)
     text = msgspec.json.encode(named).decode() if named else None
     transaction.run("UPDATE people SET claimed_groups = ? WHERE ref = ?", (text, ref))
 
 
 def list_claimed_groups(transaction: Transaction, ref: str) -> list[str]:
-    """The groups that were recorded at the last sign-in."""
+    """List the groups recorded at the last sign-in."""
     row = transaction.one("SELECT claimed_groups FROM people WHERE ref = ?", (ref,))
     return _groups_decoder.decode(row[0]) if row and row[0] else []
 
 
 async def has_group_roles(database: Database) -> bool:
-    """True if anybody has a role by a group."""
+    """True if any person has a role from a group."""
     query = "SELECT 1 FROM people WHERE role_group IS NOT NULL LIMIT 1"
     return await database.one(query) is not None
 
 
 def list_people_refs(transaction: Transaction) -> list[str]:
-    """The references of all people, in order."""
+    """List the references of all people, sorted."""
     return [row[0] for row in transaction.all("SELECT ref FROM people ORDER BY ref")]
 
 
 def settle_group_role(
     transaction: Transaction, ref: str, found: GroupRole | None, now: int
 ) -> RoleChange | None:
-    """Give a person the role of a group, or take it away; None if the role stays.
+    """Apply or remove a person's role from a group; returns None if the role stays the same.
 
-    To be called before the transaction changes the person otherwise.
+    Call this before the transaction changes the person in other ways.
     """
     before = _read_stored_role(transaction, ref)
     if before == _combine_roles(before.given or before.role, found):
@@ -132,7 +132,7 @@ def settle_group_role(
 
 
 def give_role(transaction: Transaction, ref: str, role: str, now: int) -> None:
-    """Give a person a role; a group that gives a higher one goes on to do so.
+    """Assign a role to a person; a higher role from a group still counts.
 
     Raises NotFoundError for an unknown person.
     """
@@ -142,9 +142,9 @@ def give_role(transaction: Transaction, ref: str, role: str, now: int) -> None:
 
 
 def lock_role_changes(transaction: Transaction) -> None:
-    """Serialise changes of roles, in the order in which everybody locks them.
+    """Serialize role changes; always takes the locks in the same order.
 
-    To be taken before any row of people is changed, so that no two transactions deadlock.
+    Call this before changing any row of people, or two transactions could deadlock.
     """
     transaction.lock("administrators")
     invitations.lock_invitations(transaction)
@@ -164,7 +164,7 @@ def _read_stored_role(transaction: Transaction, ref: str) -> StoredRole:
 
 
 def _store_role(transaction: Transaction, ref: str, wanted: StoredRole, now: int) -> None:
-    """Store it; takes away what was granted by way of a higher role."""
+    """Store the role and revoke tokens, consents and invitations that exceed it."""
     if wanted.role != permissions.ADMINISTRATOR:
         invitations.withdraw_invitations_by(transaction, ref)
     transaction.run(

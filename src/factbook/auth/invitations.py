@@ -11,9 +11,9 @@ from factbook.clock import DAY
 from factbook.errors import NotFoundError
 from factbook.storage import Database, Row, Transaction
 
-# Who made the link that the first start of a service prints.
+# Maker of the link that a new service prints at its first start.
 FIRST_START: Final = "first start"
-# How long one can be used.
+# Time in which an invitation can be used.
 INVITATION_LIFETIME: Final = 3 * DAY
 FIRST_LIFETIME: Final = DAY
 ID_LENGTH: Final = 16
@@ -24,19 +24,19 @@ class Invitation(NamedTuple):
     """An invitation as stored, without its secret; times in milliseconds."""
 
     id: str
-    ref: str | None  # whose password is set; None: it creates an account
+    ref: str | None  # person whose password it resets; None: it creates an account
     role: str
     made_by: str
     made_at: int
     ends_at: int
-    new_ref: str | None = None  # the account that it creates; None: the person chooses a name
-    # The SCIM user whose account that will be, empty for a user of the catalog alone; None if
-    # nobody confirmed that the name is the invited person's.
+    new_ref: str | None = None  # account to create; None: the person chooses a name
+    # SCIM user that will own the account; empty for a user only in the catalog. None if the name
+    # isn't confirmed to be the invited person's.
     scim_id: str | None = None
 
 
 def generate_invitation_secret() -> str:
-    """Generate the secret of a link."""
+    """Generate the secret for a link."""
     return secrets.token_urlsafe(32)
 
 
@@ -57,7 +57,7 @@ def create_invitation(
     new_ref: str | None = None,
     scim_id: str | None = None,
 ) -> Invitation:
-    """Store an invitation; one to set a person's password ends earlier ones of that kind."""
+    """Store an invitation; a new password link replaces the person's earlier ones."""
     lock_invitations(transaction)
     if ref is not None:
         withdraw_password_links(transaction, ref)
@@ -76,7 +76,7 @@ def create_invitation(
 
 
 async def find_invitation(database: Database, digest: str, now: int) -> Invitation | None:
-    """The invitation with this hash; None if there is none, or it was used or has ended."""
+    """Find the invitation with this hash; None if unknown, used or expired."""
     row = await database.one(
         f"SELECT {_COLUMNS} FROM invitations WHERE hash = ? AND ends_at > ?", (digest, now)
     )
@@ -84,7 +84,7 @@ async def find_invitation(database: Database, digest: str, now: int) -> Invitati
 
 
 async def list_invitations(database: Database, now: int) -> list[Invitation]:
-    """Every usable invitation, newest first."""
+    """List usable invitations, newest first."""
     rows = await database.all(
         f"SELECT {_COLUMNS} FROM invitations WHERE ends_at > ? ORDER BY made_at DESC, hash", (now,)
     )
@@ -94,7 +94,7 @@ async def list_invitations(database: Database, now: int) -> list[Invitation]:
 def use_up_invitation(transaction: Transaction, digest: str, now: int) -> Invitation:
     """Use up an invitation and return it.
 
-    Of concurrent uses of the same one, one succeeds; the others, and later ones, get NotFoundError.
+    An invitation works once: concurrent and later uses raise NotFoundError.
     """
     lock_invitations(transaction)
     row = transaction.one(
@@ -109,9 +109,9 @@ def use_up_invitation(transaction: Transaction, digest: str, now: int) -> Invita
 def replace_first_invitation(
     transaction: Transaction, digest: str, now: int, lifetime: int
 ) -> bool:
-    """Make the only link to become the first administrator, if there are no people yet.
+    """Replace the link that creates the first administrator.
 
-    Earlier ones of that kind end. Returns false, making nothing, if there is a person.
+    Returns false without a new link if any person exists.
     """
     lock_invitations(transaction)
     if transaction.one("SELECT 1 FROM people LIMIT 1"):
@@ -129,7 +129,7 @@ def replace_first_invitation(
 
 
 def withdraw_invitation(transaction: Transaction, id_: str) -> None:
-    """End an invitation by its id; raises NotFoundError when there is none."""
+    """End an invitation by its id; raises NotFoundError if unknown."""
     lock_invitations(transaction)
     if not transaction.run(
         "DELETE FROM invitations WHERE substr(hash, 1, ?) = ?", (ID_LENGTH, id_)
@@ -138,7 +138,7 @@ def withdraw_invitation(transaction: Transaction, id_: str) -> None:
 
 
 def withdraw_password_links(transaction: Transaction, ref: str) -> None:
-    """End the invitations that set this person's password."""
+    """End the person's password links."""
     lock_invitations(transaction)
     transaction.run("DELETE FROM invitations WHERE ref = ?", (ref,))
 
@@ -170,9 +170,9 @@ def delete_all_invitations(transaction: Transaction) -> int:
 
 
 def lock_invitations(transaction: Transaction) -> None:
-    """Lock out other changes of invitations and additions of people, who may be the first.
+    """Lock out other changes to invitations, and new people, one of whom could be the first.
 
-    Taken before any row of people is changed, so that no two transactions deadlock.
+    Call this before changing any row of people, or two transactions could deadlock.
     """
     transaction.lock("people")
 

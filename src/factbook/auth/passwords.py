@@ -1,8 +1,8 @@
 """Passwords of local accounts, hashed with Argon2id (RFC 9106).
 
-The parameters are the RFC's second recommended option, the one for little memory: 64 MiB, three
-passes, four lanes. Hashing and comparing take that memory and about a tenth of a second, so callers
-run them on a thread and bound how many run at once.
+The parameters are the RFC's second recommended option, for low memory: 64 MiB, three passes, four
+lanes. Hashing and comparing take that memory and about a tenth of a second, so callers run them on
+a thread and limit concurrent calls.
 """
 
 import unicodedata
@@ -20,13 +20,13 @@ SHORTEST_PASSWORD: Final = 12
 LONGEST_PASSWORD: Final = 256
 
 _COMMON: Final = Path(__file__).with_name("common_passwords.txt")
-# What people put around a common password, and how much of it makes the password no safer.
+# Characters that people add to a common password, and the number that makes it no safer.
 _AROUND: Final = "0123456789!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
 _NO_SIGNS: Final = str.maketrans("", "", _AROUND[10:])
 _MOST_AROUND: Final = 8
 _SHORTEST_COMMON: Final = 4
 _LEET: Final = str.maketrans("0134578@$!|+", "oieastbasiit")
-# Keys in a row, and what counts on.
+# Rows of keys, and sequences of letters or digits.
 _RUNS: Final = tuple(
     run[::step]
     for step in (1, -1)
@@ -48,7 +48,7 @@ _RUNS: Final = tuple(
 
 _PROFILE = RFC_9106_LOW_MEMORY
 _hasher = PasswordHasher.from_parameters(_PROFILE)
-# A salt and a hash of zeros, which no password has: what is compared when there is none.
+# Compared if there is no hash: a salt and a hash of zeros, which match no password.
 _NOBODY = (
     f"$argon2id$v={_PROFILE.version}"
     f"$m={_PROFILE.memory_cost},t={_PROFILE.time_cost},p={_PROFILE.parallelism}"
@@ -57,19 +57,19 @@ _NOBODY = (
 
 
 def hash_password(password: str) -> str:
-    """Hash to store, in PHC form. Blocks for about a tenth of a second."""
+    """Hash a password for storage, in PHC form. Blocks for about a tenth of a second."""
     return _hasher.hash(_encode_password(password))
 
 
 def matches_password(stored: str | None, password: str) -> bool:
     """True if the password matches the stored hash. Blocks for about a tenth of a second.
 
-    Without a hash (an unknown person, or one without a password) it is false and takes as long; so
-    it is for a password longer than any may be.
+    Without a hash (an unknown person, or no password) the result is false but takes as long. The
+    same goes for a password above the maximum length.
     """
     if (
         len(password) > LONGEST_PASSWORD
-    ):  # Python composes characters in quadratic time, all others waiting
+    ):  # Python composes characters in quadratic time and blocks other requests
         stored, password = None, ""
     try:
         _hasher.verify(stored or _NOBODY, _encode_password(password))
@@ -79,12 +79,12 @@ def matches_password(stored: str | None, password: str) -> bool:
 
 
 def needs_rehash(stored: str) -> bool:
-    """True if it was hashed with outdated parameters and should be rehashed."""
+    """True if the hash has outdated parameters and should be replaced."""
     return _hasher.check_needs_rehash(stored)
 
 
 def check_password(password: str, ref: str) -> None:
-    """Raise InputError for a password unsuitable for a person with this reference."""
+    """Raise InputError if the password is too weak for a person with this reference."""
     if not SHORTEST_PASSWORD <= len(password) <= LONGEST_PASSWORD:
         raise InputError(f"A password has {SHORTEST_PASSWORD} to {LONGEST_PASSWORD} characters.")
     if password.casefold() in {ref, ref.rpartition("/")[2]}:
@@ -99,7 +99,7 @@ def check_password(password: str, ref: str) -> None:
 
 
 def _is_common_password(password: str, name: str) -> bool:
-    """True for a common password, the name, keys in a row or a repetition, and little more."""
+    """True if little is left without a common password, the name, a run of keys or repetition."""
     text = "".join(unicodedata.normalize("NFKC", password).casefold().split())
     cores = {text, text.strip(_AROUND), text.rstrip(_AROUND), text.translate(_LEET)}
     cores |= {core.translate(_NO_SIGNS).strip(_AROUND) for core in cores}
@@ -116,7 +116,7 @@ def _is_common_password(password: str, name: str) -> bool:
 
 
 def _find_repeated_unit(text: str) -> str:
-    """The shortest text that, repeated, is the text."""
+    """Find the shortest unit whose repetition makes up the text."""
     return text[: (text + text).find(text, 1)] if text else ""
 
 
@@ -127,5 +127,5 @@ def _read_common_passwords() -> frozenset[str]:
 
 
 def _encode_password(password: str) -> bytes:
-    """The same bytes however a keyboard composes its characters (NIST SP 800-63B, 3.1.1.2)."""
+    """Normalize and encode: keyboards compose characters differently (NIST 800-63B, 3.1.1.2)."""
     return unicodedata.normalize("NFKC", password).encode("utf-8", "surrogatepass")

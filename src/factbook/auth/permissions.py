@@ -1,4 +1,4 @@
-"""Permissions that a token can carry, and roles of people: each a set of permissions."""
+"""Permissions for tokens, and roles for people: each role is a set of permissions."""
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
@@ -8,9 +8,9 @@ from factbook.errors import InputError, meant, suggestion
 
 
 class Permission(NamedTuple):
-    """A permission: its name in tokens and errors, its title for people, and its description.
+    """A permission: its name in tokens and errors, its display title, and its description.
 
-    A route whose permissions all only read changes nothing, even if its method is POST.
+    A route that needs only read permissions changes nothing, even if its method is POST.
     """
 
     name: str
@@ -109,15 +109,15 @@ PERMISSIONS = (
 PERMISSION_NAMES = frozenset(permission.name for permission in PERMISSIONS)
 READ_ONLY: Final = frozenset(permission.name for permission in PERMISSIONS if permission.only_reads)
 TITLES = {permission.name: permission.title for permission in PERMISSIONS}
-# What a permission includes. Clients that read data sources read checks with the same token, and
-# webhooks were managed with the one for tokens before there was one for them.
+# Permissions included in others, for old tokens: clients that read data sources also read checks,
+# and the token permission covered webhooks before they had their own.
 _INCLUDED: Final = {
     SOURCE_READ: frozenset({CHECK_READ}),
     TOKEN_MANAGE: frozenset({OPERATIONS_MANAGE}),
 }
 
 
-# What a member of the owning group may do with OWN_WRITE instead, where a route says so.
+# Permissions that OWN_WRITE replaces for members of the owning group, on routes that allow it.
 OWNER_PERMISSIONS: Final = frozenset(
     {SET_WRITE, CHECK_WRITE, SCORECARD_WRITE, SOURCE_WRITE, SOURCE_RUN, FACT_WRITE}
 )
@@ -132,7 +132,7 @@ class Preset(NamedTuple):
     permissions: frozenset[str]
 
 
-# What a new token may do unless its maker asks for something else.
+# Default permissions of a new token.
 READING: Final = frozenset({CATALOG_READ, SOURCE_READ})
 PRESETS: Final = (
     Preset("ask", "Ask", "Reads the catalog and calls the tools: for agents.", READING),
@@ -164,18 +164,18 @@ PRESETS: Final = (
 
 
 def suffices_when_owned(held: frozenset[str], needed: tuple[str, ...]) -> bool:
-    """True if OWN_WRITE stands for whatever is missing of what is needed."""
+    """True if OWN_WRITE makes up for all missing permissions."""
     return OWN_WRITE in held and held.union(OWNER_PERMISSIONS).issuperset(needed)
 
 
 @lru_cache(maxsize=256)
 def add_included(names: frozenset[str]) -> frozenset[str]:
-    """The permissions with those that they include."""
+    """Add the permissions that these permissions include."""
     return names.union(*(more for name, more in _INCLUDED.items() if name in names))
 
 
 def check_permissions(names: Iterable[str]) -> frozenset[str]:
-    """Permissions with these names; raises InputError for unknown ones."""
+    """Validate permission names; raises InputError for unknown ones."""
     wanted = frozenset(names)
     if unknown := sorted(wanted - PERMISSION_NAMES):
         names = sorted(PERMISSION_NAMES)
@@ -185,7 +185,7 @@ def check_permissions(names: Iterable[str]) -> frozenset[str]:
 
 
 def expand_presets(names: Iterable[str]) -> frozenset[str]:
-    """Permissions of the presets with these names; raises InputError for unknown ones."""
+    """Permissions of the named presets; raises InputError for unknown ones."""
     known = {preset.name: preset.permissions for preset in PRESETS}
     wanted = frozenset(names)
     if unknown := sorted(wanted - known.keys()):
@@ -201,7 +201,7 @@ VIEWER: Final = "viewer"
 
 _VIEWER: Final = frozenset({CATALOG_READ, SOURCE_READ, CHECK_READ})
 _EDITOR: Final = _VIEWER | {OWN_WRITE}
-# What it takes to run the service, and nothing that is about people: they stand in the audit, too.
+# Everything to run the service, but nothing about people. The audit is excluded: it names people.
 _OPERATOR: Final = _EDITOR | {
     SET_WRITE,
     SOURCE_WRITE,
@@ -210,14 +210,14 @@ _OPERATOR: Final = _EDITOR | {
     EVENTS_READ,
     OPERATIONS_MANAGE,
 }
-# The highest first.
+# Highest role first.
 ROLES: Mapping[str, frozenset[str]] = {
     ADMINISTRATOR: PERMISSION_NAMES,
     OPERATOR: _OPERATOR,
     EDITOR: _EDITOR,
     VIEWER: _VIEWER,
 }
-# By which of two is the higher one.
+# A higher rank means a higher role.
 ROLE_RANKS: Mapping[str, int] = {role: rank for rank, role in enumerate(reversed(list(ROLES)))}
 ROLE_TITLES: Mapping[str, str] = {
     ADMINISTRATOR: "Administrator",
@@ -237,7 +237,7 @@ ROLE_DESCRIPTIONS: Mapping[str, str] = {
 
 
 def check_role(role: str) -> str:
-    """The role with this name; raises InputError when there is none."""
+    """Validate the name of a role; raises InputError for an unknown one."""
     if role not in ROLES:
         raise InputError(f'There is no role "{role[:80]}".{suggestion(role, ROLES)}')
     return role

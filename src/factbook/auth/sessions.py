@@ -1,11 +1,10 @@
-"""Sessions of people who signed in to the pages, and the browsers that they signed in from.
+"""Sessions of people signed in to the web pages, and the browsers they signed in from.
 
-Only a keyed hash of a session's cookie is stored.
+Only a keyed hash of the session cookie is stored.
 
-Password guesses from elsewhere are slowed down by name, which would also keep out the person of
-that name. A known browser has a limit of its own instead, by a signed mark that it keeps. The mark
-replaces no password: it is valid for one person, until the password changes, and for a limited
-time.
+Password guesses are limited per name, which could also lock out the real person. So known browsers,
+recognized by a signed mark, have their own limit. The mark doesn't replace the password: it is
+valid for one person, for a limited time, and until the password changes.
 """
 
 import hmac
@@ -17,7 +16,7 @@ from factbook.auth.encryption import sign_content
 from factbook.clock import DAY, MINUTE, SECOND
 from factbook.storage import Database, Transaction
 
-# A session ends so long after the sign-in, and when it was not used for so long.
+# A session ends this long after sign-in, or earlier if idle too long.
 SESSION_LIFETIME: Final = 14 * DAY
 LONGEST_IDLE: Final = 3 * DAY
 _LONGEST_AGENT = 200
@@ -25,7 +24,7 @@ _SESSION_ID_LENGTH = 16
 
 
 class Session(NamedTuple):
-    """A session found by a request's cookie, valid or not."""
+    """A session looked up by cookie, valid or not."""
 
     hash: str
     ref: str
@@ -39,21 +38,21 @@ class Session(NamedTuple):
 
     @property
     def id(self) -> str:
-        """Identifier among the person's sessions that gives no access."""
+        """Public id of the session, which gives no access."""
         return self.hash[:_SESSION_ID_LENGTH]
 
     @property
     def permissions(self) -> frozenset[str]:
-        """Permissions of the person."""
+        """Permissions of the person's role."""
         return permissions.ROLES[self.role]
 
     @property
     def grant(self) -> str:
-        """Grant of the person for the audit: the role, and the group that gives it."""
+        """Grant for the audit: the role and the group that grants it."""
         return f"role {self.role}" + (f" of group {self.role_group}" if self.role_group else "")
 
     def counts(self, now: int) -> bool:
-        """True if it has neither ended nor been idle too long, and its person is not disabled."""
+        """True unless the session ended or was idle too long, or the person is disabled."""
         return now < self.ends_at and now < self.used_at + LONGEST_IDLE and self.disabled_at is None
 
 
@@ -75,17 +74,17 @@ p.role_group FROM sessions s JOIN people p ON p.ref = s.person WHERE s.hash IN L
 
 
 def generate_cookie() -> str:
-    """Generate the value of a cookie."""
+    """Generate a random cookie value."""
     return secrets.token_urlsafe(32)
 
 
 def hash_cookie(value: str, key: bytes) -> str:
-    """Keyed hash under which the session with this cookie is stored."""
+    """Hash a cookie with the key, as sessions are stored."""
     return tokens.hash_token(value, key)
 
 
 async def find_session(database: Database, digest: str) -> Session | None:
-    """The session with this hash in any state: the caller checks that it `counts`."""
+    """Find the session with this hash in any state; the caller has to check `counts`."""
     row = await database.find(_FIND_SESSION, digest, small=True)
     return Session(*row) if row else None
 
@@ -110,7 +109,7 @@ def start_session(
     address: str,
     agent: str,
 ) -> None:
-    """Store a session of this person, who signed in just now from this address."""
+    """Store a session for a person who just signed in from this address."""
     transaction.run(
         "INSERT INTO sessions (hash, person, created_at, used_at, ends_at, address, agent) "
         "VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -119,12 +118,12 @@ def start_session(
 
 
 def end_session(transaction: Transaction, hash: str) -> None:
-    """End a session from the next request on."""
+    """End a session, effective with the next request."""
     transaction.run("DELETE FROM sessions WHERE hash = ?", (hash,))
 
 
 def end_session_by_id(transaction: Transaction, ref: str, id_: str) -> bool:
-    """End one of the person's sessions by the id from `listed`; returns true if it existed."""
+    """End one of the person's sessions by an id from `list_sessions`; true if it existed."""
     return bool(
         transaction.run(
             "DELETE FROM sessions WHERE person = ? AND substr(hash, 1, ?) = ?",
@@ -170,12 +169,12 @@ _BROWSER_ID_BYTES: Final = 12
 
 
 def make_mark_name(key: bytes, ref: str) -> str:
-    """Name of a person's mark, which does not reveal the person: 16 hexadecimal digits."""
+    """Cookie name of a person's mark, which hides the person: 16 hexadecimal digits."""
     return _sign_mark(key, "name", ref)[:_MARK_NAME_LENGTH]
 
 
 def make_browser_mark(key: bytes, ref: str, stored: str, now: int) -> str:
-    """A new mark for a browser of the person whose password has this hash.
+    """Make a mark for a browser of the person, bound to their password hash `stored`.
 
     Consists of letters, digits and `-_.`.
     """
@@ -186,10 +185,10 @@ def make_browser_mark(key: bytes, ref: str, stored: str, now: int) -> str:
 def recognize_browser(
     key: bytes, value: str | None, ref: str, stored: str | None, now: int
 ) -> str | None:
-    """Id of the known browser with this mark.
+    """Return the id of the browser with this mark.
 
-    None for a mark that was changed, has ended, or is of another person or password, and when there
-    is no password.
+    None if the mark was changed, has expired or belongs to another person or password, or if the
+    person has no password.
     """
     signed, _, given = (value or "").rpartition(".")
     expected = _sign_mark(key, signed, ref, stored or "")
@@ -201,5 +200,5 @@ def recognize_browser(
 
 
 def _sign_mark(key: bytes, *parts: str) -> str:
-    # No part holds the character between them.
+    # No part contains the separator.
     return sign_content(key, _MARK_LABEL, "\n".join(parts).encode("utf-8", "replace"))

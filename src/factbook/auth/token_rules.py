@@ -1,7 +1,6 @@
-"""Rules for making and revoking a token, common to all interfaces.
+"""Rules for creating and revoking tokens, shared by all interfaces.
 
-A token never exceeds the permissions of its maker, nor those of its owner at that moment, and
-never reaches beyond what its maker is narrowed to.
+A token never exceeds its creator's permissions and limits, nor its owner's current permissions.
 """
 
 import uuid
@@ -17,7 +16,7 @@ LONGEST_TOKEN_NAME = 200
 
 
 class TokenRequest(NamedTuple):
-    """A requested token; `lifetime` is in milliseconds, None for ever."""
+    """A requested token; `lifetime` is in milliseconds, None if it never expires."""
 
     name: str
     permissions: frozenset[str]
@@ -26,7 +25,7 @@ class TokenRequest(NamedTuple):
 
 
 def check_token_name(text: str) -> str:
-    """Name of a token without surrounding blanks; raises InputError for an invalid one."""
+    """Trim and validate the name of a token; raises InputError for an invalid one."""
     name = text.strip()
     if not 1 <= len(name) <= LONGEST_TOKEN_NAME or not invisible.is_visible(name):
         raise InputError(f"A name has 1 to {LONGEST_TOKEN_NAME} printable characters.")
@@ -45,11 +44,11 @@ def make_token(
     id: str | None = None,
     narrowed: Narrowing | None = None,
 ) -> StoredToken:
-    """Store a token for its owner, made by a holder of these permissions.
+    """Store a token for its owner, created by a holder of these permissions.
 
-    `narrowed` is what that holder is narrowed to, which the new token inherits where it does not
-    say less. Raises NotAllowedError where it would exceed that, the permissions or those of the
-    owner, which are read here, so that no token is made beside a change of the owner's role.
+    The new token inherits the holder's limits in `narrowed` unless it asks for tighter ones. Raises
+    NotAllowedError if the token would exceed these limits, the permissions or the owner's, which
+    are read in this transaction in case the owner's role changes.
     """
     allowed = users.get_user_permissions(transaction, owner)
     may = held if allowed is None else held & allowed
@@ -73,14 +72,14 @@ def make_token(
 
 
 def derive_token_id(request: str, owner: str, key: bytes) -> str:
-    """Id of the one token that a form with this random text makes, for this owner alone."""
+    """Derive a token id from a form's random text, so a resent form can't create two tokens."""
     return str(uuid.UUID(hex=tokens.hash_token(f"token {owner} {request}", key)[:32], version=4))
 
 
 def revoke_owned_token(
     transaction: Transaction, id_: str, owner: str | None, now: int
 ) -> StoredToken:
-    """Revoke a token by its id, of this owner or of any for None; raises NotFoundError."""
+    """Revoke a token by id; with an owner, only theirs. Raises NotFoundError."""
     token = tokens.revoke_token(transaction, id_, now)
     if token.id != id_ or owner not in {None, token.owner}:
         raise NotFoundError("There is no such token, or it is already revoked.")

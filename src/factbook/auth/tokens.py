@@ -1,8 +1,8 @@
 """API tokens: `fbk_`, 40 random characters and a checksum; only a keyed hash is ever stored.
 
-A token can be narrowed to some sets, namespaces, data sources and tools. A pattern is a whole name,
-or the beginning of names before a `*`; names are compared as they are stored, character by
-character. The calls of tools that each token made, and the size of the answers, are counted by day.
+A token can be limited to some sets, namespaces, data sources and tools. A pattern is a whole name,
+or a prefix followed by `*`; names are compared exactly as stored. Tool calls and the size of their
+answers are counted per token and day.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ DIMENSIONS: Final = (SETS, NAMESPACES, SOURCES, TOOLS)
 
 MOST_PATTERNS: Final = 50
 _LONGEST_PATTERN: Final = 128
-# What each can be at all; of sets, whatever is seen.
+# Valid names per dimension; sets allow any visible text.
 _FORMS: Final[Mapping[str, re.Pattern[str]]] = {
     NAMESPACES: re.compile(common.REACHED_NAMESPACE),
     SOURCES: re.compile(common.REACHED_SOURCE),
@@ -41,7 +41,7 @@ _narrowing_decoder = msgspec.json.Decoder(dict[str, list[str]])
 
 
 class Narrowing(NamedTuple):
-    """The patterns to which a token is narrowed; None: to none of that dimension."""
+    """Limits of a token: name patterns by dimension. None means no limit."""
 
     sets: tuple[str, ...] | None = None
     namespaces: tuple[str, ...] | None = None
@@ -50,26 +50,26 @@ class Narrowing(NamedTuple):
 
     @property
     def given(self) -> dict[str, tuple[str, ...]]:
-        """The patterns of each dimension that is narrowed."""
+        """Patterns of the dimensions that have a limit."""
         return {name: found for name, found in self._asdict().items() if found is not None}
 
     def allows(self, dimension: str, name: str) -> bool:
-        """True if a name of the dimension is within the narrowing."""
+        """True if the limits allow a name in the dimension."""
         patterns = self.given.get(dimension)
         return patterns is None or _matches_any(patterns, name)
 
     def check(self, dimension: str, names: Iterable[str]) -> None:
-        """Raise NotAllowedError unless all of these names are within the narrowing."""
+        """Raise NotAllowedError unless the limits allow all of these names."""
         if not all(self.allows(dimension, name) for name in names):
             raise self.refusal(dimension)
 
     def check_refs(self, refs: Iterable[str]) -> None:
-        """Raise NotAllowedError for a canonical reference outside of the namespaces."""
+        """Raise NotAllowedError for a canonical reference outside the allowed namespaces."""
         if self.namespaces is not None:
             self.check(NAMESPACES, {ref.partition(":")[2].partition("/")[0] for ref in refs})
 
     def refusal(self, *dimensions: str) -> NotAllowedError:
-        """The error that says what the token is narrowed to, and nothing of anybody else."""
+        """Build the error that names the token's own limits, and nothing of other tokens."""
         given = self.given
         told = [
             f"the {name} {', '.join(given[name])}"
@@ -80,13 +80,13 @@ class Narrowing(NamedTuple):
 
 
 def check_narrowed_refs(narrowing: Narrowing | None, refs: Iterable[str]) -> None:
-    """Raise NotAllowedError for an entity outside of the namespaces, if there are any."""
+    """Raise NotAllowedError for an entity outside the allowed namespaces, if limited."""
     if narrowing is not None:
         narrowing.check_refs(refs)
 
 
 def check_narrowed_sets(narrowing: Narrowing | None, sets: Iterable[str | None]) -> None:
-    """Raise NotAllowedError for another set, and for none, where the sets are named."""
+    """Raise NotAllowedError for other sets, and for None, if the token is limited to sets."""
     if narrowing is None or narrowing.sets is None:
         return
     for name in sets:
@@ -96,19 +96,19 @@ def check_narrowed_sets(narrowing: Narrowing | None, sets: Iterable[str | None])
 
 
 class Reach(NamedTuple):
-    """The dimensions that a route keeps a token within, and those of which it touches nothing.
+    """Dimensions whose limits a route enforces (`bounds`) or never touches (`apart`).
 
-    A route that states neither refuses narrowed tokens.
+    A route with neither refuses limited tokens.
     """
 
     bounds: frozenset[str] = frozenset()
     apart: frozenset[str] = frozenset()
 
     def check(self, narrowing: Narrowing, *, writes: bool) -> None:
-        """Raise NotAllowedError unless a token with this narrowing may use the route.
+        """Raise NotAllowedError unless a token with these limits may use the route.
 
-        Sets, sources and tools are what a token is for: the route has to be about one of those
-        that are given, and not about another. Namespaces are a limit of writes alone.
+        Sets, sources and tools define a token's purpose: the route has to enforce one of the limits
+        and must not touch a limited dimension without enforcing it. Namespaces only limit writes.
         """
         given = narrowing.given
         aims = given.keys() - {NAMESPACES}
@@ -128,15 +128,15 @@ GRANTING_REACH: Final = Reach(frozenset(DIMENSIONS))
 
 
 def check_narrowing(given: Mapping[str, Iterable[str]]) -> Narrowing | None:
-    """The narrowing with these patterns, None for none at all; raises InputError."""
+    """Validate the patterns of a token's limits; None without any. Raises InputError."""
     found = {name: _check_patterns(name, patterns) for name, patterns in given.items()}
     return Narrowing(**found) if found else None
 
 
 def inherit_narrowing(wish: Narrowing | None, held: Narrowing | None) -> Narrowing | None:
-    """The narrowing of a token that a holder of another makes: it inherits what it does not say.
+    """Combine a new token's limits with those of the token that creates it.
 
-    Raises NotAllowedError where it would reach further.
+    Unlimited dimensions inherit the holder's limits. Raises NotAllowedError if a limit is wider.
     """
     if held is None:
         return wish
@@ -148,13 +148,13 @@ def inherit_narrowing(wish: Narrowing | None, held: Narrowing | None) -> Narrowi
 
 
 def encode_narrowing(narrowing: Narrowing | None) -> str | None:
-    """Text to store; None for none."""
+    """Encode limits for storage; None without limits."""
     return None if narrowing is None else msgspec.json.encode(narrowing.given).decode()
 
 
 @lru_cache(maxsize=256)
 def decode_narrowing(text: str) -> Narrowing:
-    """The narrowing of a stored text."""
+    """Decode stored limits."""
     return Narrowing(
         **{name: tuple(found) for name, found in _narrowing_decoder.decode(text).items()}
     )
@@ -189,7 +189,7 @@ def _matches_any(patterns: Iterable[str], name: str) -> bool:
 
 
 def _is_covered(pattern: str, patterns: Iterable[str]) -> bool:
-    """True if all names of a pattern are among those of the patterns."""
+    """True if one of the patterns matches every name that `pattern` matches."""
     if not pattern.endswith("*"):
         return _matches_any(patterns, pattern)
     return any(one.endswith("*") and pattern[:-1].startswith(one[:-1]) for one in patterns)
@@ -218,8 +218,8 @@ _permissions_decoder = msgspec.json.Decoder(frozenset[str])
 class Grant(NamedTuple):
     """Grant of a request's token: its owner, permissions and validity.
 
-    `grantable` are permissions that its client can ask the owner for; None: it has no client.
-    `narrowing` is None for a token that is not narrowed.
+    `grantable` has the permissions that the OAuth client can ask the owner for; None without a
+    client. `narrowing` is None for a token without limits.
     """
 
     id: str
@@ -254,12 +254,12 @@ def generate_token() -> str:
 
 
 def is_token_shaped(value: str) -> bool:
-    """True if this has the prefix and length of a token."""
+    """True if the value has the prefix and length of a token."""
     return len(value) == _LENGTH and value.startswith(VALUE_PREFIX) and value.isascii()
 
 
 def is_well_formed(value: str) -> bool:
-    """True if the checksum fits too, which tells a mistyped value from an unknown one."""
+    """True if the checksum is right too; a mistyped token has a wrong one."""
     return (
         is_token_shaped(value)
         and _compute_checksum(value[len(VALUE_PREFIX) : -_CHECKSUM]) == value[-_CHECKSUM:]
@@ -267,12 +267,12 @@ def is_well_formed(value: str) -> bool:
 
 
 def hash_token(value: str, key: bytes) -> str:
-    """Keyed hash (BLAKE2b, 256 bits) under which a token is stored, in hexadecimal."""
+    """Hash a token for storage: keyed BLAKE2b, 256 bits, in hexadecimal."""
     return hashlib.blake2b(value.encode(), key=key, digest_size=32).hexdigest()
 
 
 def convert_lifetime(text: str) -> int | None:
-    """Milliseconds of `90d`, `12h` or `30m`, None for `never`; raises InputError otherwise."""
+    """Convert `90d`, `12h` or `30m` to milliseconds and `never` to None; raises InputError."""
     if text == "never":
         return None
     match = _LIFETIME.fullmatch(text)
@@ -282,7 +282,7 @@ def convert_lifetime(text: str) -> int | None:
 
 
 def is_use_noted(used_at: int, now: int) -> bool:
-    """True if a recorded use is recent enough to stand for one now; a future one never is."""
+    """True if a use was recorded within the last minute; false for a time in the future."""
     return now - MINUTE < used_at <= now
 
 
@@ -299,9 +299,9 @@ def create_token(
     id: str | None = None,
     narrowing: Narrowing | None = None,
 ) -> StoredToken:
-    """Store a new token; `lifetime` is in milliseconds, None for ever.
+    """Store a new token; `lifetime` is in milliseconds, None if it never expires.
 
-    Raises ConflictError if a token with this id exists or existed; without an id one is generated.
+    Generates an id if none is passed. Raises ConflictError if the id is or was in use.
     """
     expires = None if lifetime is None else now + lifetime
     id_ = id or str(uuid.uuid4())
@@ -321,7 +321,7 @@ def create_token(
 
 
 async def find_token(database: Database, digest: str) -> Grant | None:
-    """Grant of the token with this hash, valid or not, with what its permissions include."""
+    """Find the grant of the token with this hash, valid or not, with included permissions."""
     row = await database.find(_FIND_GRANT, digest, small=True)
     if row is None:
         return None
@@ -333,13 +333,13 @@ async def find_token(database: Database, digest: str) -> Grant | None:
 
 
 def has_tokens(transaction: Transaction, owner: str) -> bool:
-    """True if the owner has a token that was not revoked."""
+    """True if the owner has a token that isn't revoked."""
     query = "SELECT 1 FROM tokens WHERE owner = ? AND revoked_at IS NULL LIMIT 1"
     return transaction.one(query, (owner,)) is not None
 
 
 async def list_tokens(database: Database) -> list[StoredToken]:
-    """Every token that is not revoked, newest first."""
+    """List tokens that aren't revoked, newest first."""
     rows = await database.all(
         f"SELECT {_COLUMNS} FROM tokens WHERE revoked_at IS NULL ORDER BY created_at DESC, id"
     )
@@ -349,9 +349,9 @@ async def list_tokens(database: Database) -> list[StoredToken]:
 async def list_token_page(
     database: Database, *, owner: str | None, after: tuple[int, str] | None, limit: int
 ) -> list[StoredToken]:
-    """Up to `limit` tokens that are not revoked, of one owner or of all, newest first.
+    """List up to `limit` tokens that aren't revoked, of one owner or all, newest first.
 
-    `after` is the time and the id of the last token of the page before.
+    `after` is the time and id of the last token on the previous page.
     """
     of_owner = "" if owner is None else " AND owner = ?"
     rows = await database.all(
@@ -363,7 +363,7 @@ async def list_token_page(
 
 
 async def count_tokens_by_owner(database: Database, owners: Sequence[str]) -> dict[str, int]:
-    """Number of tokens not revoked for each of these owners that has any."""
+    """Count tokens that aren't revoked by owner; owners without tokens are left out."""
     rows = await database.all(
         "SELECT owner, count(*) FROM tokens WHERE owner IN LIST(?) AND revoked_at IS NULL "
         "GROUP BY owner",
@@ -373,7 +373,7 @@ async def count_tokens_by_owner(database: Database, owners: Sequence[str]) -> di
 
 
 async def list_token_ids(database: Database, owner: str) -> list[str]:
-    """The ids of the tokens of an owner that are not revoked."""
+    """List the ids of an owner's tokens that aren't revoked."""
     rows = await database.all(
         "SELECT id FROM tokens WHERE owner = ? AND revoked_at IS NULL", (owner,)
     )
@@ -381,7 +381,7 @@ async def list_token_ids(database: Database, owner: str) -> list[str]:
 
 
 async def list_token_owners(database: Database) -> list[str]:
-    """Everybody who owns a token that is not revoked, sorted."""
+    """List the owners of tokens that aren't revoked, sorted."""
     rows = await database.all(
         "SELECT DISTINCT owner FROM tokens WHERE revoked_at IS NULL ORDER BY owner"
     )
@@ -389,19 +389,19 @@ async def list_token_owners(database: Database) -> list[str]:
 
 
 async def count_used_tokens(database: Database) -> tuple[int, int]:
-    """Number of all tokens, and of those that were ever used."""
+    """Count all tokens, and the tokens that were ever used."""
     row = await database.one("SELECT COUNT(*), COUNT(last_used_at) FROM tokens")
     made, used = row or (0, 0)
     return made, used
 
 
 def revoke_token(transaction: Transaction, id_or_name: str, now: int) -> StoredToken:
-    """Revoke a token from the next request on; raises NotFoundError."""
+    """Revoke a token, effective with the next request; raises NotFoundError."""
     rows = transaction.all(
         f"SELECT {_COLUMNS} FROM tokens WHERE (id = ? OR name = ?) AND revoked_at IS NULL",
         (id_or_name, id_or_name),
     )
-    # An id is meant, even where another token bears it as its name.
+    # An id takes precedence over another token with that name.
     rows = [row for row in rows if row[0] == id_or_name] or rows
     if len(rows) != 1:
         number = "no token" if not rows else "more than one token"
@@ -412,7 +412,7 @@ def revoke_token(transaction: Transaction, id_or_name: str, now: int) -> StoredT
 
 
 def discard_token(transaction: Transaction, id_: str) -> None:
-    """Delete a token that was never handed out; others are revoked."""
+    """Delete a token that was never handed out; revoke all others instead."""
     transaction.run("DELETE FROM tokens WHERE id = ?", (id_,))
 
 
@@ -480,35 +480,35 @@ def _compute_checksum(text: str) -> str:
 
 
 USAGE_DAYS: Final = 90
-# Of text in English and JSON, by most models.
+# Typical of most models for English text and JSON.
 _CHARACTERS_A_TOKEN: Final = 4
 
 
 class TokenUsage(NamedTuple):
-    """A number of calls, and the characters of their results."""
+    """Number of tool calls, and characters of their results."""
 
     calls: int = 0
     size: int = 0
 
     @property
     def model_tokens(self) -> int:
-        """About how many tokens of a model the results were."""
+        """Estimated number of model tokens in the results."""
         return self.size // _CHARACTERS_A_TOKEN
 
     def plus(self, other: "TokenUsage") -> "TokenUsage":
-        """Both together."""
+        """Add two usages."""
         return TokenUsage(self.calls + other.calls, self.size + other.size)
 
 
 class UsageDay(NamedTuple):
-    """A token, and a day since the epoch."""
+    """A token id, and a day counted from the epoch."""
 
     token_id: str
     day: int
 
 
 def add_token_usage(transaction: Transaction, found: Mapping[UsageDay, TokenUsage]) -> None:
-    """Add to what is stored; in one order, so that no two processes wait for each other."""
+    """Add to the stored usage, in a fixed order to avoid deadlocks between processes."""
     for key in sorted(found):
         transaction.run(_ADD_USAGE, (*key, *found[key]))
 
@@ -516,13 +516,13 @@ def add_token_usage(transaction: Transaction, found: Mapping[UsageDay, TokenUsag
 async def sum_token_usage(
     database: Database, ids: Sequence[str], day: int
 ) -> dict[str, TokenUsage]:
-    """The use of each of these tokens from a day on, if there is any."""
+    """Sum the usage per token since a day; unused tokens are left out."""
     rows = await database.all(_USAGE_SINCE, (list(ids), day))
     return {id_: TokenUsage(calls, size) for id_, calls, size in rows}
 
 
 def delete_token_usage(transaction: Transaction, before: int) -> None:
-    """Delete the use before a day."""
+    """Delete usage from before a day."""
     transaction.run("DELETE FROM token_usage WHERE day < ?", (before,))
 
 

@@ -1,17 +1,17 @@
 """People with local accounts or accounts of an OpenID Connect provider, and their erasure.
 
-A person's permissions follow from the role, and those of the person's tokens never exceed them: a
-permission lost here is lost everywhere in the same transaction.
+A person's role determines their permissions, and their tokens never exceed these: a permission
+lost here is lost everywhere in the same transaction.
 
-An identity provider gives and takes access. There are two questions. *Who loses access with a SCIM
-user?* The account with the user's subject or the one that an administrator has confirmed; without
-either, the account that the OpenID Connect provider calls so, or a local account whose name is the
-whole user name. Such a match follows the person to another user name, and is nothing to whoever
-gets the old one.
+An identity provider grants and revokes access, which raises two questions. *Which account loses
+access with a SCIM user?* The account with the user's subject, or the one an administrator
+confirmed. Without either, the account with this login at the OpenID Connect provider, or a local
+account with exactly this user name. The match follows the person to a new user name, and doesn't
+apply to the next owner of the old one.
 
-*Who gets the roles of a SCIM user's groups?* Only an account with the user's subject, or one that
-an administrator has confirmed. People may have chosen a name themselves, so names prove nothing
-here. A name that merely begins alike, and an address of e-mail, never count.
+*Which account gets the roles of a SCIM user's groups?* Only an account with the user's subject, or
+one an administrator confirmed. People may choose their own names, so names prove nothing here.
+Names with the same beginning and email addresses never count.
 """
 
 import re
@@ -28,14 +28,14 @@ from factbook.errors import ConflictError, InputError, NotFoundError
 from factbook.storage import Database, Row, Transaction
 
 PREFIX = "user:default/"
-# The strict rule of an entity's name in the catalog API's descriptor format.
+# The strict rule for entity names in the catalog API's descriptor format.
 _SIGN_IN_NAME = re.compile(r"(?=.{1,63}\Z)([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
 _LONGEST_DISPLAY_NAME = 200
 _USER_COLUMNS = (
     "ref, display_name, role, password IS NOT NULL, issuer, subject, "
     "created_by, created_at, signed_in_at, disabled_at, given_role, role_group, proof"
 )
-# What proves that an account is the catalog's user of its name.
+# Kinds of proof that an account belongs to the catalog user of the same name.
 BY_ADMINISTRATOR: Final = "administrator"
 BY_PROVIDER: Final = "provider"
 BY_SCIM: Final = "scim"
@@ -45,9 +45,9 @@ UNPROVEN: Final = ""
 class Person(NamedTuple):
     """A person as stored; times in milliseconds since the epoch.
 
-    Where a group gives a higher role, it is `role`, and `given_role` is the one that was given.
-    `proof` is what proves that the account is the catalog's user of its name, empty if nothing
-    does; None for an account of a release that did not ask.
+    If a group grants a higher role, `role` is that role and `given_role` the assigned one. `proof`
+    says why the account belongs to the catalog user of the same name, empty without proof; None
+    for accounts of releases that didn't require proof.
     """
 
     ref: str
@@ -66,7 +66,7 @@ class Person(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Name to sign in with."""
+        """Sign-in name."""
         return self.ref.removeprefix(PREFIX)
 
     @property
@@ -76,7 +76,7 @@ class Person(NamedTuple):
 
 
 def make_user_ref(name: str) -> str:
-    """Canonical reference of a sign-in name; raises InputError for an invalid one."""
+    """Convert a sign-in name to its canonical reference; raises InputError for an invalid name."""
     if not _SIGN_IN_NAME.fullmatch(name):
         raise InputError(
             "A name has 1 to 63 characters: letters (a-z) and digits, "
@@ -105,25 +105,25 @@ async def find_user_by_subject(database: Database, issuer: str, subject: str) ->
 
 
 async def get_password_hash(database: Database, ref: str) -> str | None:
-    """Hash of the person's password; None if there is no such person or password."""
+    """Read the hash of a person's password; None without a person or password."""
     row = await database.one("SELECT password FROM people WHERE ref = ?", (ref,))
     return row[0] if row else None
 
 
 async def list_users(database: Database) -> list[Person]:
-    """Everyone, ordered by reference, including disabled people."""
+    """List all people, including disabled ones, by reference."""
     rows = await database.all(f"SELECT {_USER_COLUMNS} FROM people ORDER BY ref")
     return [_make_person(row) for row in rows]
 
 
 async def list_enabled_refs(database: Database) -> set[str]:
-    """References of everyone who may sign in; also on the schemas of earlier releases."""
+    """List the references of people who may sign in; works on earlier schemas too."""
     rows = await database.all("SELECT ref FROM people WHERE disabled_at IS NULL")
     return {ref for (ref,) in rows}
 
 
 async def list_user_page(database: Database, after: str, limit: int) -> list[Person]:
-    """Up to `limit` people whose references come after this one, in order."""
+    """List up to `limit` people after this reference, by reference."""
     rows = await database.all(
         f"SELECT {_USER_COLUMNS} FROM people WHERE ref > ? ORDER BY ref LIMIT ?", (after, limit)
     )
@@ -133,8 +133,8 @@ async def list_user_page(database: Database, after: str, limit: int) -> list[Per
 def get_user_permissions(transaction: Transaction, ref: str) -> frozenset[str] | None:
     """Permissions of the person, locked until the end of the transaction.
 
-    Empty when disabled; None for a reference that is no person's, such as a machine's. Read in the
-    transaction that makes a token, they cannot change while it is made.
+    Empty if disabled; None if the reference isn't a person, such as a machine. The lock keeps them
+    unchanged while a transaction creates a token.
     """
     _lock_roles(transaction)
     row = transaction.one("SELECT role, disabled_at FROM people WHERE ref = ?", (ref,))
@@ -157,9 +157,9 @@ def create_user(
     now: int,
     proof: str = UNPROVEN,
 ) -> Person:
-    """Store a new person, `password` being a hash; raises ConflictError if the name exists.
+    """Store a new person; `password` is a hash. Raises ConflictError if the name exists.
 
-    The first person of any origin ends the link to become the first administrator.
+    The first person, whatever their origin, ends the link that creates the first administrator.
     """
     invitations.lock_invitations(transaction)
     shown = _check_display_name(display_name)
@@ -203,30 +203,30 @@ def user_exists(transaction: Transaction, ref: str) -> bool:
 
 
 def record_proof(transaction: Transaction, ref: str, proof: str) -> None:
-    """Record what proves that an account is the catalog's user of its name."""
+    """Record the proof that an account belongs to the catalog user of the same name."""
     _update_user(transaction, ref, "proof", proof)
 
 
 def remove_proofs(transaction: Transaction, refs: Sequence[str]) -> None:
-    """Record that accounts are no longer proven: their names now belong to other users, or none."""
+    """Remove the proof from accounts whose names now belong to other catalog users or none."""
     transaction.run("UPDATE people SET proof = ? WHERE ref IN LIST(?)", (UNPROVEN, refs))
 
 
 def is_unproven(transaction: Transaction, ref: str) -> bool:
-    """True for an account that nothing proves to be the catalog's user of its name.
+    """True for an account without proof that it belongs to the catalog user of the same name.
 
-    False for a reference without an account, such as a machine's, which administrators chose.
+    False without an account, such as for a machine, whose name an administrator chose.
     """
     return transaction.one(_FIND_UNPROVEN, (ref,)) is not None
 
 
 async def read_unproven(database: Database, ref: str) -> bool:
-    """The same, for those who read."""
+    """Check `is_unproven` outside a write transaction."""
     return await database.one(_FIND_UNPROVEN, (ref,)) is not None
 
 
 def set_password(transaction: Transaction, ref: str, hashed: str) -> None:
-    """Set a person's password; ends every session, consent and link to set it."""
+    """Set a person's password; ends all sessions, consents and password links."""
     invitations.withdraw_password_links(transaction, ref)
     store_password_hash(transaction, ref, hashed)
     sessions.end_sessions_of(transaction, ref)
@@ -236,7 +236,7 @@ def set_password(transaction: Transaction, ref: str, hashed: str) -> None:
 def create_password_link(
     transaction: Transaction, ref: str, *, digest: str, made_by: str, now: int
 ) -> Invitation:
-    """Create a link with which a person sets a new password, ending earlier such links.
+    """Create a link to set a new password, which replaces earlier ones.
 
     Raises NotFoundError for an unknown person, and ConflictError for a disabled one.
     """
@@ -259,7 +259,7 @@ def create_password_link(
 
 
 def store_password_hash(transaction: Transaction, ref: str, hashed: str) -> None:
-    """Store another hash of the same password, ending nothing."""
+    """Store a new hash of the same password; sessions stay valid."""
     _update_user(transaction, ref, "password", hashed)
 
 
@@ -271,17 +271,17 @@ def rename_user(transaction: Transaction, ref: str, display_name: str) -> None:
 def require_password_hash(transaction: Transaction, ref: str, stored: str) -> None:
     """Raise NotFoundError if the person's password no longer has this hash.
 
-    To be called in the transaction that starts the session: the password may have been changed
-    while it was being verified, which takes a while.
+    Call this in the transaction that starts the session: verifying takes a while, and the password
+    may have changed in the meantime.
     """
     if transaction.one("SELECT password FROM people WHERE ref = ?", (ref,)) != (stored,):
         raise _make_unknown_user_error(ref)
 
 
 def record_sign_in(transaction: Transaction, ref: str, now: int) -> None:
-    """Record the time of a sign-in; raises NotFoundError for one who may not sign in (any more).
+    """Record the time of a sign-in; raises NotFoundError if the person may not sign in.
 
-    To be called in the transaction that starts the session: no disabled person gets one then.
+    Call this in the transaction that starts the session, so disabled people never get one.
     """
     if not transaction.run(
         "UPDATE people SET signed_in_at = ? WHERE ref = ? AND disabled_at IS NULL", (now, ref)
@@ -290,10 +290,9 @@ def record_sign_in(transaction: Transaction, ref: str, now: int) -> None:
 
 
 def change_user_role(transaction: Transaction, ref: str, role: str, now: int) -> None:
-    """Change the role that was given to a person; tokens lose permissions that the new one lacks.
+    """Change a person's assigned role; tokens lose the permissions that the new role lacks.
 
-    A group that gives a higher one goes on to do so. Raises ConflictError if no administrator would
-    be left.
+    A higher role from a group still counts. Raises ConflictError if no administrator would be left.
     """
     permissions.check_role(role)
     _lock_roles(transaction)
@@ -303,7 +302,7 @@ def change_user_role(transaction: Transaction, ref: str, role: str, now: int) ->
 
 
 def disable_user(transaction: Transaction, ref: str, now: int) -> None:
-    """Disable a person: ends the sessions, tokens and invitations from the next request on.
+    """Disable a person; ends their sessions, tokens and invitations with the next request.
 
     Raises ConflictError if no administrator would be left.
     """
@@ -320,12 +319,12 @@ def disable_user(transaction: Transaction, ref: str, now: int) -> None:
 
 
 def enable_user(transaction: Transaction, ref: str) -> None:
-    """Let a disabled person sign in again; what ended stays ended."""
+    """Let a disabled person sign in again; sessions, tokens and invitations aren't restored."""
     _update_user(transaction, ref, "disabled_at", None)
 
 
 class SignInNames(NamedTuple):
-    """The name that is shown of a person, and what the provider calls the person; or empty."""
+    """A person's display name and their login at the provider, each possibly empty."""
 
     display_name: str = ""
     subject: str = ""
@@ -333,7 +332,7 @@ class SignInNames(NamedTuple):
 
 
 def lock_user_to_erase(transaction: Transaction, ref: str) -> SignInNames:
-    """The names of a person who is to be deleted; empty ones without an account.
+    """Lock and return the names of a person to delete; empty names without an account.
 
     Raises ConflictError if no administrator would be left.
     """
@@ -354,14 +353,14 @@ _FIND_UNPROVEN: Final = "SELECT 1 FROM people WHERE ref = ? AND proof = ''"
 
 
 def _lock_roles(transaction: Transaction) -> None:
-    """Serialise changes of roles: of two administrators who leave at once, one stays."""
+    """Serialize role changes, so two administrators can't leave at the same time."""
     transaction.lock("administrators")
 
 
 def _require_another_administrator(transaction: Transaction, ref: str) -> None:
-    """Raise ConflictError when nobody but this person can administer.
+    """Raise ConflictError if this person is the last administrator.
 
-    Administrators by a group do not count: the identity provider could take them all away.
+    Administrators by a group don't count: the identity provider could remove them all.
     """
     _require_user(transaction, ref)
     enabled = transaction.all(
@@ -413,7 +412,7 @@ SELECT l.ref FROM account_links l JOIN people p ON p.ref = l.ref WHERE l.scim_id
 
 
 class ProvisionedPerson(NamedTuple):
-    """SCIM user `id`; `issuer` is that of the sign-in, None without one."""
+    """A SCIM user; `issuer` is the OpenID Connect issuer for sign-in, None without one."""
 
     id: str
     issuer: str | None
@@ -422,7 +421,7 @@ class ProvisionedPerson(NamedTuple):
 
 
 class SignIn(NamedTuple):
-    """An account with what it signs in with; empty for what there is not."""
+    """An account with its sign-in data; missing values are empty."""
 
     ref: str
     issuer: str
@@ -431,21 +430,21 @@ class SignIn(NamedTuple):
 
 
 class ProvisionedEntity(NamedTuple):
-    """Entity under a person's name, empty for none; `is_own` if it is not somebody else's."""
+    """Entity with a person's name, empty for none; `is_own` if it isn't another person's."""
 
     ref: str
     is_own: bool
 
 
 class Revocation(NamedTuple):
-    """Accounts `disabled` by a deactivation, by spaces, and the one `left` for want of proof."""
+    """Result of a deactivation: space-separated disabled accounts, and one left without proof."""
 
     disabled: str = ""
     left: str = ""
 
 
 def record_login(transaction: Transaction, ref: str, name: str) -> None:
-    """Record what the provider calls an account, as it was said at the sign-in."""
+    """Record an account's login at the provider, as reported at sign-in."""
     login = _fold_login(name)
     transaction.run(
         "UPDATE people SET login = ? WHERE ref = ? AND (login IS NULL OR login <> ?)",
@@ -454,14 +453,14 @@ def record_login(transaction: Transaction, ref: str, name: str) -> None:
 
 
 def list_proven_accounts(transaction: Transaction, person: ProvisionedPerson) -> list[str]:
-    """The accounts that are proven to be the person's: by the subject, or by an administrator."""
+    """List accounts proven to be the person's, by subject or by an administrator."""
     found = [find_account_of_subject(transaction, person.issuer, person.external_id)]
     found += [ref for (ref,) in transaction.all(_OF_LINK, (person.id,))]
     return sorted({*found} - {""})
 
 
 def list_accounts_to_revoke(transaction: Transaction, person: ProvisionedPerson) -> list[str]:
-    """The accounts that lose access with the person: without a proof, those matched by name."""
+    """List accounts that lose access with the person; matched by name if none is proven."""
     if proven := list_proven_accounts(transaction, person):
         return proven
     if person.issuer is not None:
@@ -473,7 +472,7 @@ def list_accounts_to_revoke(transaction: Transaction, person: ProvisionedPerson)
 
 
 def find_account_of_subject(transaction: Transaction, issuer: str | None, subject: str) -> str:
-    """The account with this subject at the issuer, empty if there is none."""
+    """Find the account with this subject at the issuer; empty if none."""
     if issuer is None or not subject:
         return ""
     row = transaction.one(
@@ -483,13 +482,13 @@ def find_account_of_subject(transaction: Transaction, issuer: str | None, subjec
 
 
 def find_subject(transaction: Transaction, ref: str, issuer: str | None) -> str:
-    """The subject of an account at the issuer, empty if it has none there."""
+    """Find the subject of an account at the issuer; empty if none."""
     row = transaction.one("SELECT issuer, subject FROM people WHERE ref = ?", (ref,))
     return str(row[1] or "") if row and issuer is not None and row[0] == issuer else ""
 
 
 def link_account(transaction: Transaction, scim_id: str, ref: str, by: str, now: int) -> None:
-    """Record that an administrator has confirmed whose account this is; earlier links of it end."""
+    """Record an administrator's confirmation of an account; replaces its earlier links."""
     transaction.run("DELETE FROM account_links WHERE scim_id = ? OR ref = ?", (scim_id, ref))
     transaction.run(
         "INSERT INTO account_links (scim_id, ref, confirmed_by, confirmed_at) VALUES (?, ?, ?, ?)",
@@ -498,37 +497,37 @@ def link_account(transaction: Transaction, scim_id: str, ref: str, by: str, now:
 
 
 def unlink_account(transaction: Transaction, scim_id: str) -> None:
-    """Forget the confirmation of a SCIM user that is deleted."""
+    """Delete the confirmed account link of a deleted SCIM user."""
     transaction.run("DELETE FROM account_links WHERE scim_id = ?", (scim_id,))
 
 
 def delete_account_links(transaction: Transaction, ref: str) -> int:
-    """Forget the confirmations of an account; returns their number."""
+    """Delete the confirmed links of an account; returns their number."""
     return transaction.run("DELETE FROM account_links WHERE ref = ?", (ref,))
 
 
 def list_linked_users(transaction: Transaction, ref: str) -> list[str]:
-    """The ids of the SCIM users whose account an administrator has confirmed this one to be."""
+    """List the ids of SCIM users that an administrator linked to this account."""
     rows = transaction.all("SELECT scim_id FROM account_links WHERE ref = ?", (ref,))
     return [scim_id for (scim_id,) in rows]
 
 
 async def find_user_by_login(database: Database, issuer: str, name: str) -> Person | None:
-    """The person whom the provider calls so, in full; None if it is several."""
+    """Find the person with exactly this login at the provider; None if several have it."""
     login = _fold_login(name)
     if not login:
-        return None  # that of everybody whom the provider calls nothing
+        return None  # an empty name would match every account without a login
     rows = await database.all(_OF_LOGIN, (issuer, login))
     return await find_user(database, rows[0][0]) if len(rows) == 1 else None
 
 
 async def list_account_links(database: Database) -> dict[str, str]:
-    """The account that an administrator has confirmed of each SCIM user that has one."""
+    """Map SCIM user ids to the accounts that an administrator confirmed."""
     return dict(await database.all("SELECT scim_id, ref FROM account_links"))
 
 
 async def list_sign_ins(database: Database) -> list[SignIn]:
-    """The way in which every account signs in."""
+    """List all accounts with their sign-in data."""
     rows = await database.all("SELECT ref, issuer, subject, login FROM people")
     return [
         SignIn(ref, issuer or "", subject or "", login or "")
@@ -537,14 +536,14 @@ async def list_sign_ins(database: Database) -> list[SignIn]:
 
 
 def list_sign_in_names(sign_in: SignIn, issuer: str | None) -> set[str]:
-    """The names of an account at the issuer, or here: they prove nothing."""
+    """List names of an account at the issuer or here; names are no proof."""
     if sign_in.issuer:
         return {sign_in.login} - {""} if sign_in.issuer == issuer else set()
     return {sign_in.login, sign_in.ref.removeprefix(PREFIX)} - {""}
 
 
 def rename_login(transaction: Transaction, account: str, old: str, new: str) -> None:
-    """Let another name prove an account which the old one has proved."""
+    """Match an account by a new login if it was matched by the old one."""
     transaction.run(
         "UPDATE people SET login = ? "
         "WHERE ref = ? AND (login = ? OR (login IS NULL AND issuer IS NULL))",
@@ -555,7 +554,7 @@ def rename_login(transaction: Transaction, account: str, old: str, new: str) -> 
 def deactivate_accounts(
     transaction: Transaction, accounts: Collection[str], entity: ProvisionedEntity, now: int
 ) -> Revocation:
-    """Disable a person's accounts, and revoke the tokens: those of the own entity, too.
+    """Disable a person's accounts and revoke their tokens, including those of their own entity.
 
     Raises ConflictError if no administrator would be left.
     """
@@ -567,13 +566,13 @@ def deactivate_accounts(
     if transaction.one("SELECT 1 FROM people WHERE ref = ?", (entity.ref,)):
         return Revocation(disabled, left=entity.ref)
     if entity.is_own:
-        # Tokens for somebody without an account, as the command line makes them.
+        # The command line can create tokens for a person without an account.
         tokens.trim_tokens(transaction, entity.ref, frozenset(), now)
     return Revocation(disabled)
 
 
 def reactivate_account(transaction: Transaction, ref: str, disabled_at: int) -> bool:
-    """Enable an account that was disabled at this time, and by nobody again; true if it was."""
+    """Enable an account if it was disabled at exactly this time; true if so."""
     return bool(
         transaction.run(
             "UPDATE people SET disabled_at = NULL WHERE ref = ? AND disabled_at = ?",
@@ -583,7 +582,7 @@ def reactivate_account(transaction: Transaction, ref: str, disabled_at: int) -> 
 
 
 def _find_local_account(transaction: Transaction, user_name: str) -> str:
-    """The local account of this name, or that a renaming has left with it; empty for several."""
+    """Find the only local account with this name, original or renamed; empty if several."""
     try:
         ref = make_user_ref(user_name)
     except InputError:
@@ -602,7 +601,6 @@ def _is_account_enabled(transaction: Transaction, ref: str) -> bool:
 
 
 def _fold_login(text: str) -> str:
-    """The form of a provider's name for an account in which letters do not differ by case."""
     return text.casefold()
 
 
@@ -610,10 +608,10 @@ T = TypeVar("T")
 
 
 class Erasure(NamedTuple):
-    """An erasure of a person that has begun, kept until nothing is left to do.
+    """A started erasure of a person, stored until it finishes.
 
-    `refs` are the references of the person, `texts` what else is replaced wherever it is found,
-    and `names` what is replaced where only a person can be meant. `entities` are ids.
+    `refs` has the person's references, `texts` other texts to replace everywhere, and `names` texts
+    to replace only where they must mean a person. `entities` has entity ids.
     """
 
     pseudonym: str
@@ -624,12 +622,12 @@ class Erasure(NamedTuple):
 
     @property
     def ref(self) -> str:
-        """The reference that takes the place of the person's."""
+        """Pseudonymous reference that replaces the person's."""
         return PREFIX + self.pseudonym
 
 
 class ErasedAccount(NamedTuple):
-    """Numbers of deleted rows by what they are, and the texts that identified the person."""
+    """Number of deleted rows by kind, and the texts that identified the person."""
 
     deleted: Mapping[str, int]
     identifiers: frozenset[str]
@@ -644,7 +642,7 @@ class _Identifiers(NamedTuple):
 
 
 def find_unfinished_erasure(transaction: Transaction, ref: str) -> Erasure | None:
-    """The erasure of this person that has begun and not ended."""
+    """Find the unfinished erasure of this person."""
     row = transaction.one(_FIND_ERASURE, (ref,))
     if row is None:
         return None
@@ -653,7 +651,7 @@ def find_unfinished_erasure(transaction: Transaction, ref: str) -> Erasure | Non
 
 
 def save_erasure(transaction: Transaction, person: str, erasure: Erasure, now: int) -> None:
-    """Store an erasure, to be resumed with the same pseudonym if it is interrupted."""
+    """Store an erasure; if interrupted, it resumes with the same pseudonym."""
     identifiers = msgspec.json.encode(erasure[1:4]).decode()
     entities = msgspec.json.encode(sorted(erasure.entities)).decode()
     transaction.run(_SAVE_ERASURE, (erasure.pseudonym, person, identifiers, entities, now))
@@ -662,7 +660,7 @@ def save_erasure(transaction: Transaction, person: str, erasure: Erasure, now: i
 def open_for_erasure(
     erasure: Erasure, work: Callable[[Transaction], T]
 ) -> Callable[[Transaction], T]:
-    """Wrap work so that the database lets it put the pseudonym into records of the audit."""
+    """Wrap work to permit writing the pseudonym into audit records, which are otherwise fixed."""
 
     def within(transaction: Transaction) -> T:
         transaction.run(_OPEN_ERASURE, (1, erasure.pseudonym))
@@ -674,12 +672,12 @@ def open_for_erasure(
 
 
 def finish_erasure(transaction: Transaction, erasure: Erasure) -> None:
-    """Forget a finished erasure: from now on nothing leads from the pseudonym to the person."""
+    """Delete a finished erasure; after this, the pseudonym can't be traced to the person."""
     transaction.run("DELETE FROM erasures WHERE pseudonym = ?", (erasure.pseudonym,))
 
 
 def delete_account(transaction: Transaction, ref: str) -> ErasedAccount:
-    """Delete an account and everything of it; also what is there without an account.
+    """Delete an account and all its data; also deletes data left without an account.
 
     Raises ConflictError if no administrator would be left.
     """

@@ -1,15 +1,15 @@
-"""Admission control: bounds the requests under way when the service is overloaded.
+"""Admission control: limits concurrent requests when the service is overloaded.
 
-Admitted requests are answered as fast as ever. Others wait in a queue, during which their client
-cannot ask again either, and after a moment get 503 before any work was done for them. It is too
-much
+Admitted requests stay fast. Others wait in a queue, which keeps their clients from retrying, and
+get a 503 after two seconds, before the service spends any work on them. Three resources are
+protected:
 
-- for the event loop, when one of its iterations takes long: late requests wait for the next one.
-- for the database. Requests under way hardly use the loop then, so they are counted: reads apart
-  from writes, of which one may block all others.
-- for memory. Large bodies are read one after another when they do not fit in side by side.
+- The event loop: if an iteration takes long, late requests wait for the next iteration.
+- The database: slow queries hardly use the loop, so requests are counted. Reads and writes are
+  counted separately, because one write can block all others.
+- Memory: large bodies that don't fit together are read one after another.
 
-What one token or address asks for is bounded by a rate.
+Rate limits bound each token and each address.
 """
 
 import asyncio
@@ -40,33 +40,33 @@ log = structlog.get_logger("factbook.api")
 
 Reason = Literal["under_way", "body"]
 
-# Seconds in a turn after which nobody more is let in.
+# Seconds into a turn of the event loop after which no more requests are admitted.
 _LONGEST_TURN: Final = 0.25
-# In every turn so many are let in, however long the first of them took.
+# Requests admitted in every turn, however long the first of them takes.
 _ALWAYS: Final = 16
-# Seconds for which a request waits in line, and between two looks at who has waited for so long.
+# Seconds that a request may wait in the queue, and seconds between checks for overdue requests.
 _PATIENCE: Final = 2.0
 _LOOK: Final = 0.05
-# From one look to the next there is one refusal for so many answers, or there are a few: refusing
-# costs nearly as much as answering, and whoever is refused asks again.
+# Answers per refusal between two checks; `_ALWAYS_REFUSED` may be refused in any case. A refusal
+# costs nearly as much as an answer, and refused clients retry.
 _ANSWERS: Final = 4
 _ALWAYS_REFUSED: Final = 20
 # Bodies up to this many bytes are not counted.
 _SMALL: Final = 1024 * 1024
-# Bytes for bodies that anybody may send, and up to how many of them one is not counted. They have
-# no part in the room of the others, which nobody without a token can fill.
+# Bytes for all bodies sent without a token, and the size up to which such a body isn't counted.
+# Their budget is separate, so clients without a token can't use up the budget of the others.
 _UNPROVED: Final = 32 * 1024 * 1024
 _UNPROVED_SMALL: Final = 64 * 1024
-# Seconds for which a large body waits for room.
+# Seconds that a large body may wait for memory.
 _LONGEST_WAIT: Final = 30.0
-# Seconds between two lines in the log that say so.
+# Seconds between two log lines about refusals.
 _LOGGED_EVERY: Final = 10.0
-# Keys of a rate limit remembered at once; beyond that, those at their full allowance are forgotten.
+# Keys that a rate limit remembers. Beyond that, keys with their full allowance are forgotten.
 _REMEMBERED: Final = 10_000
 
 
 class Admission:
-    """Admits up to `most` reads and `most` writes, and large bodies of `room` bytes together."""
+    """Admits up to `most` reads, `most` writes, and `room` bytes of large bodies at once."""
 
     def __init__(self, most: int, room: int, metrics: Metrics) -> None:
         self._reads = WaitQueue(most)
@@ -74,16 +74,16 @@ class Admission:
         self._room = _Room(room)
         self._unproved = _Room(_UNPROVED)
         self._metrics = metrics
-        self._turn: float | None = None  # when the first request of this turn came
+        self._turn: float | None = None  # arrival of the turn's first request
         self._admitted = 0  # in this turn
         self._next_look: asyncio.TimerHandle | None = None
-        self._unsaid = 0  # refused since the last line in the log
+        self._unsaid = 0  # refusals since the last log line
         self._said: float | None = None
 
     async def enter(self, request: Request, now: float, *, writes: bool) -> None:
-        """Admit a request that came at `now` on the performance counter; raises OverloadedError.
+        """Admit a request that arrived at `now` (`time.perf_counter`); raises OverloadedError.
 
-        It holds a slot among the writes or the reads until `leave`.
+        The request keeps a read or write slot until `leave`.
         """
         request.gate = line = self._writes if writes else self._reads
         if self._is_late(now) or not line.is_open:
@@ -102,10 +102,10 @@ class Admission:
     async def room_for_body(
         self, request: Request, limit: int, *, proved: bool = True
     ) -> AsyncIterator[None]:
-        """Reserve memory for the body and what is made of it; raises OverloadedError.
+        """Reserve memory to read and process the body; raises OverloadedError.
 
-        The body is not read before: until then it stays with the client. A body of unknown length
-        counts as `limit`. One that is not `proved` may come from anybody until it was read.
+        Don't read the body before: until then it takes no memory here. A body of unknown length
+        counts as `limit`. Pass `proved=False` if the sender can only be verified after reading.
         """
         room, small = (self._room, _SMALL) if proved else (self._unproved, _UNPROVED_SMALL)
         length = request.headers.get(b"content-length", b"")
@@ -126,7 +126,7 @@ class Admission:
     def _is_late(self, now: float) -> bool:
         if self._turn is None:
             self._turn = now
-            # Runs in the loop's next turn, before what arrives until then.
+            # Runs in the loop's next turn, before requests that arrive in the meantime.
             asyncio.get_running_loop().call_soon(self._turn_over)
         return now - self._turn > _LONGEST_TURN and self._admitted >= _ALWAYS
 
@@ -140,7 +140,6 @@ class Admission:
             self._next_look = asyncio.get_running_loop().call_later(_LOOK, self._look)
 
     def _look(self) -> None:
-        """Refuse requests that have waited for too long."""
         self._next_look = None
         for line in (self._reads, self._writes):
             most = max(_ALWAYS_REFUSED, line.let_in // _ANSWERS)
@@ -161,7 +160,7 @@ class Admission:
 
 
 class _Room:
-    """Budget of bytes; requests that find too few wait in FIFO order."""
+    """Budget of bytes; requests that don't fit wait in FIFO order."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -185,14 +184,14 @@ class _Room:
 class WaitQueue:
     """FIFO queue for a fixed number of slots.
 
-    Requests that gave their slot back for a while get one again before new ones.
+    Requests that released their slot temporarily come before new requests.
     """
 
     def __init__(self, places: int) -> None:
         self._free = places
         self._back: deque[asyncio.Future[None]] = deque()
         self._new: deque[tuple[float, asyncio.Future[None]]] = deque()
-        self.let_in = 0  # since somebody set it to 0
+        self.let_in = 0  # since the last reset by `Admission`
 
     @property
     def is_open(self) -> bool:
@@ -210,7 +209,7 @@ class WaitQueue:
         self.let_in += 1
 
     async def wait(self, now: float) -> None:
-        """Wait for a slot; raises the exception that is set on the waiter to end the wait."""
+        """Wait for a slot; raises OverloadedError if `Admission` gives up on the request."""
         future = asyncio.get_running_loop().create_future()
         self._new.append((now, future))
         try:
@@ -221,7 +220,7 @@ class WaitQueue:
             raise
 
     async def acquire(self) -> None:
-        """Wait for a slot again after `release`; the slot is held even if cancelled meanwhile."""
+        """Wait for a slot after `release`. The caller has the slot even if the wait is canceled."""
         if self._free > 0 and not self._back:
             self._free -= 1
             return
@@ -235,7 +234,7 @@ class WaitQueue:
             raise
 
     def release(self) -> None:
-        """Release a slot, to the next waiter if any."""
+        """Release a slot; the next waiter, if any, gets it."""
         self._free += 1
         self.give()
 
@@ -250,7 +249,7 @@ class WaitQueue:
                 self.take()
 
     def overdue(self, before: float, most: int) -> list[asyncio.Future[None]]:
-        """Waiters that came before that time, longest wait first, removed from the queue."""
+        """Remove and return waiters that arrived before that time, longest wait first."""
         found: list[asyncio.Future[None]] = []
         while self._new and self._new[0][0] < before and len(found) < most:
             _, future = self._new.popleft()
@@ -260,7 +259,6 @@ class WaitQueue:
 
 
 def _grant(future: asyncio.Future[None]) -> bool:
-    """Grant a slot; returns false if the waiter is gone."""
     if future.done():
         return False
     future.set_result(None)
@@ -281,7 +279,7 @@ class RateLimit:
         self._full_at: dict[str, float] = {}
 
     def take(self, key: str) -> int:
-        """Count one and return 0 if it is allowed; else the seconds until it would be."""
+        """Count a call and return 0 if the limit allows it, else the seconds to wait."""
         now = self._clock()
         full_at = self._full(key, now)
         if seconds := self._seconds(full_at - now):
@@ -292,13 +290,13 @@ class RateLimit:
         return 0
 
     def waits(self, key: str) -> int:
-        """Seconds until one would be allowed, 0 for now; counts nothing."""
+        """Seconds until the next allowed call, 0 if allowed now; doesn't count a call."""
         now = self._clock()
         return self._seconds(self._full(key, now) - now)
 
     def _full(self, key: str, now: int) -> float:
         full_at = max(self._full_at.get(key, now), now)
-        # A clock that was set back: no allowance is ever as far off.
+        # The clock was set back: no allowance can be this far off.
         return now if full_at - now > self._tolerance + self._interval else full_at
 
     def _seconds(self, lacking: float) -> int:
@@ -307,18 +305,17 @@ class RateLimit:
 
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-# A host with or without its port; an address of IPv6 stands in brackets.
+# A host with or without a port; IPv6 addresses are in brackets.
 _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\[\]:]*))(?::[0-9]*)?", re.ASCII)
 
 
 class Hosts:
     """Hosts that this server answers for, and browser origins that may call it.
 
-    A page of another site can point a host name of its own here (DNS rebinding), which browsers
-    then treat as the same origin. It cannot use a foreign name or a bare address for that. So the
-    names in the settings are accepted and, if none are listed, addresses too, which health checks
-    and people trying the service use. Answers are shared with the origins of the setting, which
-    browsers keep from other origins.
+    Another site can point its own host name at this server (DNS rebinding); browsers then treat
+    both as the same origin. That doesn't work with a foreign name or a bare address. So only names
+    in the settings are accepted, plus addresses if the settings list no names: health checks and
+    people trying the service use them. Configured origins may read answers (CORS).
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -334,13 +331,13 @@ class Hosts:
             names.add(own.hostname or "")
         self._origins = frozenset(origins)
         self._names = frozenset(names | {name.strip("[]") for name in names})
-        # Names come from clients: what is remembered is bounded.
+        # Clients choose the names, so the cache is bounded.
         self._allows = lru_cache(maxsize=256)(self._is_allowed)
 
     def check(self, host: bytes | None, origin: bytes | None, *, probe: bool = False) -> None:
-        """Raise MisdirectedRequestError or NotAllowedError, naming the setting that decides.
+        """Raise MisdirectedRequestError or NotAllowedError, naming the setting to change.
 
-        A `probe` may use any address: health checks know no name.
+        A `probe` may use any address, because health checks don't know a name.
         """
         if not self._allows(host, probe or self._addresses):
             raise MisdirectedRequestError(
@@ -354,7 +351,7 @@ class Hosts:
             )
 
     def _is_allowed(self, host: bytes | None, addresses: bool) -> bool:
-        if host is None:  # as programs of HTTP/1.0 ask, and no browser
+        if host is None:  # HTTP/1.0 clients; never a browser
             return addresses
         text = host.decode("latin-1").lower()
         found = _HOST.fullmatch(text)
@@ -367,7 +364,7 @@ class Hosts:
         own = host.decode("latin-1").lower()
         try:
             return origin in self._origins or urlsplit(origin).netloc.lower() == own
-        except ValueError:  # not an address at all
+        except ValueError:  # not an address
             return False
 
 

@@ -1,4 +1,4 @@
-"""Audit of writes over HTTP: the entry of each kind, whichever interface it comes through."""
+"""Audit entries for writes over HTTP, shared by all interfaces."""
 
 from http import HTTPStatus
 from typing import TYPE_CHECKING
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def make_request_caller(request: Request, state: HandlerContext) -> Caller:
-    """Caller of a request with a valid token."""
+    """Build the audit caller of a request with a valid token."""
     assert request.token is not None
     address = get_client_address(request.scope, state.proxies)
     return Caller(request.actor, state.clock(), address, request.token.id, "token")
@@ -36,7 +36,7 @@ def audit_request_writes(
 
 
 def make_set_entry(action: str, name: str) -> About:
-    """Entry for the push of a whole set; None for a dry run."""
+    """Entry for a push of a whole set; None for a dry run."""
 
     def about(outcome: "PushResult") -> AuditEntry | None:
         if outcome.written is None:
@@ -47,7 +47,7 @@ def make_set_entry(action: str, name: str) -> About:
 
 
 def make_import_entry(action: str, name: str) -> About:
-    """A decision on what is held of an imported set."""
+    """Entry for a decision on held removals of an imported set."""
     return lambda _: AuditEntry(action, name)
 
 
@@ -63,7 +63,7 @@ def make_restored_entry(name: str, number: int) -> About:
 
 
 def make_entity_entry(action: str) -> About:
-    """Entry for a change of one entity; None when there was none to remove."""
+    """Entry for a change to one entity; None if there was no entity to remove."""
 
     def about(outcome: "PushResult | None") -> AuditEntry | None:
         if outcome is None:
@@ -80,7 +80,7 @@ def make_entity_entry(action: str) -> About:
 
 
 def _count_changes(outcome: "PushResult") -> dict[str, int]:
-    """The set's revision, and the number of entities by kind of change."""
+    """Set revision, and number of entities by kind of change."""
     revision = outcome.written.revision if outcome.written else 0
     return {"revision": revision, **outcome.plan.changes}
 
@@ -95,7 +95,7 @@ def make_refresh_entry(ref: str) -> About:
 
 
 def make_token_entry(action: str) -> About:
-    """Entry for a token that is made or revoked."""
+    """Entry for a created or revoked token."""
 
     def about(token: "StoredToken") -> AuditEntry:
         detail: dict[str, object] = {
@@ -111,7 +111,7 @@ def make_token_entry(action: str) -> About:
 
 
 def make_source_entry(action: str, now: int) -> About:
-    """Entry for a change of a data source at this time; None if nothing changed."""
+    """Entry for a data source write; `changed` is false if nothing changed at `now`."""
 
     def about(stored: "StoredSource") -> AuditEntry:
         at = stored.published_at if action == "data-source.publish" else stored.updated_at
@@ -121,7 +121,7 @@ def make_source_entry(action: str, now: int) -> About:
 
 
 def make_definition_entry(action: str, now: int) -> About:
-    """Entry for a change of a check or scorecard at this time, false if nothing changed."""
+    """Entry for a check or scorecard write; `changed` is false if nothing changed at `now`."""
 
     def about(stored: "StagedDefinition") -> AuditEntry:
         changed = now in (stored.updated_at, stored.published_at)
@@ -132,7 +132,7 @@ def make_definition_entry(action: str, now: int) -> About:
 
 
 def make_facts_entry(source_id: str) -> About:
-    """Entry for facts pushed to a source, with its version and the outcomes of the items."""
+    """Entry for pushed facts: the source version and the number of items sent and accepted."""
 
     def about(result: "tuple[str, list[FactItemResult]]") -> AuditEntry:
         version, outcomes = result
@@ -144,7 +144,7 @@ def make_facts_entry(source_id: str) -> About:
 
 
 def make_connection_entry(*, deleted: bool = False) -> About:
-    """Entry for a change of a connection: its address, header names and owners, no values."""
+    """Entry for a connection change: address, header names and owners, but no header values."""
 
     def about(stored: "StoredConnection") -> AuditEntry:
         options, new = stored.options, stored.created_at == stored.updated_at
@@ -158,7 +158,7 @@ def make_connection_entry(*, deleted: bool = False) -> About:
 
 
 def make_importer_entry(*, deleted: bool = False) -> About:
-    """Entry for an importer that was made, changed or deleted: the names of its options."""
+    """Entry for a created, changed or deleted importer: its option names, but no values."""
 
     def about(stored: "StoredImporter") -> AuditEntry:
         new = stored.created_at == stored.updated_at
@@ -170,7 +170,7 @@ def make_importer_entry(*, deleted: bool = False) -> About:
 
 
 def make_webhook_entry(action: str) -> About:
-    """Entry for a change of a webhook: its address and event types."""
+    """Entry for a webhook change: its address and event types."""
 
     def about(webhook: "StoredWebhook") -> AuditEntry:
         return AuditEntry(action, webhook.id, {"url": webhook.url, "types": list(webhook.types)})
@@ -179,7 +179,7 @@ def make_webhook_entry(action: str) -> About:
 
 
 def make_digest_entry(action: str) -> About:
-    """Entry for a change of a digest: whom it is about, and the host that it is sent to."""
+    """Entry for a digest change: its owner, format and address as shown."""
 
     def about(digest: "StoredDigest") -> AuditEntry:
         detail = {"owner": digest.owner or None, "form": digest.form, "url": digest.url}
@@ -189,7 +189,7 @@ def make_digest_entry(action: str) -> About:
 
 
 def make_run_entry(source_id: str, entity: str | None) -> About:
-    """Entry for a run that was begun, of everything or of one entity."""
+    """Entry for a started run of a data source, for all entities or one."""
 
     def about(begun: "Begun") -> AuditEntry:
         one = {} if entity is None else {"entity": entity}

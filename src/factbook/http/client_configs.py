@@ -1,7 +1,7 @@
-"""Configurations for MCP clients of a server, rendered from its address.
+"""MCP client configurations, rendered from the server address.
 
-The forms are those of the clients' own documentation. A client is listed only when that
-documentation says how its configuration reads a header's secret from elsewhere.
+The formats follow each client's documentation. A client is listed only if its documentation
+describes how to keep the token out of the configuration file.
 """
 
 import base64
@@ -17,17 +17,17 @@ TOOLSETS: Final = ("facts", "checks", "checks-manage")
 READING: Final = TOOLSETS[:2]
 VARIABLE: Final = "FACTBOOK_TOKEN"
 _NAME = "factbook"
-# Agents put variables into `$...` and `{...}`, so that an address has neither; `@` comes after a
-# password, which does not belong into a file.
+# Agents expand `$...` and `{...}`, so an address can contain neither. An `@` would follow a
+# password, which doesn't belong in a file.
 _ADDRESS = re.compile(r"https?://[A-Za-z0-9\-._~:/\[\]!&'()*+,;=%]+")
 
 
 class Agent(NamedTuple):
-    """An MCP client and the configuration file that it reads.
+    """An MCP client and its configuration file.
 
-    `render` makes the configuration from the endpoint's URL and the token, or None in place of the
-    token where it is to come from elsewhere; `secret` says from where, and `use` what to do with
-    the configuration. `link` makes an address that installs it, where the client has such.
+    `render` builds the configuration from the endpoint URL and the token; with None, the
+    configuration reads the token from elsewhere, and `secret` says from where. `use` explains how
+    to use the configuration. `link` builds an install link, if the client supports them.
     """
 
     title: str
@@ -39,12 +39,12 @@ class Agent(NamedTuple):
 
 
 def is_address(text: str) -> bool:
-    """True if this is a server address in a form that every configuration can hold."""
+    """True if the text is a server address that is safe in every configuration format."""
     return _ADDRESS.fullmatch(text) is not None
 
 
 def endpoint(server: str, toolsets: Sequence[str] = (), *, is_compact: bool = False) -> str:
-    """The address of all tools, or of some toolsets, perhaps with answers as text alone."""
+    """URL of the MCP endpoint, for all toolsets or some; `is_compact` asks for text answers."""
     query = {"toolsets": ",".join(toolsets)} if toolsets else {}
     query |= {"read": "compact"} if is_compact else {}
     return server.rstrip("/") + PATH + ("?" + urlencode(query, safe=",") if query else "")
@@ -55,7 +55,6 @@ def _header(token: str | None, reference: str) -> dict[str, str]:
 
 
 def _quoted(text: str) -> str:
-    """Quote text for JSON and TOML."""
     return json.dumps(text, ensure_ascii=False)
 
 
@@ -63,8 +62,8 @@ def _json(value: dict[str, Any]) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2)
 
 
-# https://code.claude.com/docs/en/mcp: the scope `project` is the file .mcp.json, in which
-# variables are put in; `user` is a file in the home directory.
+# https://code.claude.com/docs/en/mcp: the scope `project` is .mcp.json, where variables are
+# expanded; `user` is a file in the home directory.
 def _claude_code(url: str, token: str | None) -> str:
     scope = "project" if token is None else "user"
     ((name, value),) = _header(token, f"${{{VARIABLE}}}").items()

@@ -1,8 +1,8 @@
-"""Parts of the running service that handlers use, by what they work on.
+"""Parts of the running service that handlers use, grouped by subject.
 
-A handler names the smallest of these as its second argument; all of them are one `State`, which the
-composition root makes. Beside requests run the meter of the calls of tools by token, which is
-written once a minute, and background tasks until the service ends.
+A handler takes the smallest context it needs as its second argument. At run time every context is
+the same `State`, which the composition root builds. This module also has the meter that counts tool
+calls per token and writes them once a minute, and the set of background tasks.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from factbook.settings import Settings
 from factbook.storage import Database
 
 if TYPE_CHECKING:
-    # Only who works on them imports them.
+    # For type checking only; modules that use them import them.
     from factbook.auth.oauth.clients import OAuthOptions
     from factbook.auth.oauth.company_tokens import CompanyTokens
     from factbook.checks.trials import WriteTrial
@@ -48,7 +48,7 @@ _PAUSE: Final = 60.0  # seconds
 
 
 class UsageMeter:
-    """Counts in memory; a process that is killed loses a minute of them at most."""
+    """Counts tool calls in memory; a killed process loses at most the last minute."""
 
     def __init__(
         self,
@@ -61,12 +61,12 @@ class UsageMeter:
         self._spawn = spawn
         self._unwritten: dict[UsageDay, TokenUsage] = {}
         self._day = 0
-        # Calls and size of each token on that day.
+        # Calls and result characters per token on that day.
         self._counted: dict[str, list[int]] = {}
         self._writes_later = False
 
     def add(self, token_id: str, size: int, now: int) -> None:
-        """Count a call answered now whose result has so many characters."""
+        """Count a call answered at `now` with a result of `size` characters."""
         day = now // DAY
         if day != self._day:
             self._gather()
@@ -82,7 +82,7 @@ class UsageMeter:
             self._spawn(self._write_later())
 
     async def of(self, ids: Sequence[str]) -> dict[str, TokenUsage]:
-        """The use of each of these tokens in the last thirty days, with what is not written yet."""
+        """Usage of each token in the last 30 days, including counts not written yet."""
         first = self._clock() // DAY - SHOWN_DAYS + 1
         self._gather()
         unwritten = list(self._unwritten.items())
@@ -94,7 +94,7 @@ class UsageMeter:
         return shown
 
     async def write(self) -> None:
-        """Write what was counted so far."""
+        """Write the counts so far; keeps them if the database is unavailable."""
         self._gather()
         found, self._unwritten = self._unwritten, {}
         if not found:
@@ -107,7 +107,7 @@ class UsageMeter:
                 self._unwritten[key] = self._unwritten.get(key, TokenUsage()).plus(lost)
 
     def _gather(self) -> None:
-        """Put what was counted beside what is not written yet."""
+        """Add the current day's counts to the unwritten counts."""
         counted, self._counted = self._counted, {}
         for token_id, found in counted.items():
             key = UsageDay(token_id, self._day)
@@ -121,10 +121,10 @@ class UsageMeter:
 
 
 class Descriptions(NamedTuple):
-    """The answers of a server of tools about itself, as encoded results.
+    """Encoded results in which a tool server describes itself.
 
-    Those of `tools/list` for the revisions of each era, that of `initialize` for each revision that
-    has it, and that of `server/discover`.
+    `legacy` and `modern` answer `tools/list` in each era, `initialized` answers `initialize` by
+    revision, and `discovered` answers `server/discover`.
     """
 
     legacy: str
@@ -134,11 +134,11 @@ class Descriptions(NamedTuple):
 
 
 class ServerChoice(NamedTuple):
-    """A choice of a server of tools, and of the form of its lists and answers.
+    """The tool server that a client chose, and the form of its lists and answers.
 
-    A compact one answers with text alone, a strict one without members that were added to the
-    answers of the first nine tools. One for hosts, at `/mcp`, has resources, answers in
-    pages, and tells a model in a tool error what permission is missing.
+    A compact server answers with text only. A strict server leaves out members added later to the
+    answers of the first nine tools. A server for hosts, at `/mcp`, has resources, pages its lists,
+    and reports a missing permission to the model in a tool error.
     """
 
     toolsets: tuple[str, ...]
@@ -149,7 +149,7 @@ class ServerChoice(NamedTuple):
 
 
 class ToolServer(NamedTuple):
-    """The server of a choice."""
+    """The tools and descriptions for a `ServerChoice`."""
 
     tools: "Mapping[str, Tool]"
     described: Callable[[], Descriptions]
@@ -174,28 +174,28 @@ class HandlerContext:
 
     @property
     def trust(self) -> PeopleTrust:
-        """The sets that are believed about who is in a group."""
+        """The sets that are trusted to define group membership."""
         return PeopleTrust.of(self.settings)
 
 
 @dataclass(kw_only=True)
 class SourceContext(HandlerContext):
-    """The same, with the data sources and their connections."""
+    """Handler context with data sources and their connections."""
 
     registry: "Registry"
     connect: "Connect"
 
     @property
     def sources(self) -> "Mapping[str, DataSource]":
-        """Sources not defined by users, by their ids."""
+        """Data sources not defined by users, by id."""
         return self.registry.fixed.sources
 
 
 @dataclass(kw_only=True)
 class ToolContext(SourceContext):
-    """The same, with the servers of tools, each of toolsets with these names.
+    """Handler context with the tool servers and the names of all toolsets.
 
-    `calls` bounds how often a token calls.
+    `calls` limits the calls per token.
     """
 
     toolsets: tuple[str, ...]
@@ -204,7 +204,7 @@ class ToolContext(SourceContext):
 
     @property
     def tools(self) -> "Mapping[str, Tool]":
-        """The tools of facts, which pages offer too."""
+        """The fact tools, which web pages offer too."""
         return self.server(ServerChoice(self.toolsets[:1])).tools
 
     @property
@@ -215,21 +215,21 @@ class ToolContext(SourceContext):
 
 @dataclass(kw_only=True)
 class WebhookContext(HandlerContext):
-    """The common parts, with what sends a message to a webhook."""
+    """Handler context with the function that sends webhook messages."""
 
     post: "Post"
 
 
 @dataclass(kw_only=True)
 class ImporterContext(HandlerContext):
-    """The common parts, with the importers."""
+    """Handler context with the importers."""
 
     importers: "ImporterRegistry"
 
 
 @dataclass(kw_only=True)
 class State(ToolContext, WebhookContext, ImporterContext):
-    """All parts, with those of the steps around every handler."""
+    """All contexts, plus the parts that the request pipeline uses."""
 
     hosts: "Hosts"
     oauth: "OAuthOptions"
@@ -241,7 +241,7 @@ class State(ToolContext, WebhookContext, ImporterContext):
     refusals: "Refusals"
     spawn: Callable[[Coroutine[Any, Any, object]], None]  # work that outlives its request
     touched: dict[str, int] = field(default_factory=dict)  # token → when its use was last noted
-    # Set when the server takes no more requests: answers without an end of their own end then.
+    # Set when the server stops accepting requests; open-ended answers end then.
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -249,7 +249,7 @@ tasks_log = structlog.get_logger("factbook")
 
 
 class Tasks:
-    """Set of tasks, each kept until it is done; its exception is logged."""
+    """Set of tasks, each kept until done; exceptions are logged."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[object]] = set()
@@ -265,7 +265,7 @@ class Tasks:
         task.add_done_callback(self._done)
 
     async def finish(self) -> None:
-        """Cancel all tasks until they have ended."""
+        """Cancel all tasks and wait until they end."""
         await shutdown.cancel(self._tasks)
 
     def _done(self, task: "asyncio.Task[object]") -> None:

@@ -1,4 +1,4 @@
-"""CSV (RFC 4180) that no spreadsheet takes for formulas: lines, values of a fact, and levels."""
+"""CSV (RFC 4180) safe from formula injection: lines, fact values, and levels."""
 
 import re
 from collections.abc import AsyncIterator, Iterable
@@ -17,7 +17,7 @@ from factbook.storage import Database
 CSV: Final = "text/csv"
 CONTENT_TYPE: Final = b"text/csv; charset=utf-8; header=present"
 
-# What spreadsheets take for the start of a formula, also in the width of East Asian characters.
+# Characters that start a formula in spreadsheets, including their full-width forms.
 _FORMULA: Final = "=+-@\uff1d\uff0b\uff0d\uff20"
 _FIRST: Final = tuple(f"\t\r\n{_FORMULA}")
 # Depending on the language and the last import, spreadsheets split lines at one of these instead
@@ -31,16 +31,16 @@ _HEADER: Final = ("entityRef", "value", "unknownReason", "collectedAt", "kept", 
 
 
 def render_csv_line(cells: Iterable[object]) -> str:
-    """One line with its end; None is an empty cell.
+    """Render one line with its line ending; None is an empty cell.
 
-    A text that could be a formula begins with an apostrophe, and so does each part of it that could
-    be one where lines are split at semicolons, bars or tabs. A number stays as it is.
+    Text that could be a formula is prefixed with an apostrophe, as is each part that could become
+    one if a spreadsheet splits lines at semicolons, bars or tabs. Numbers are unchanged.
     """
     return ",".join(map(_render_csv_cell, cells)) + "\r\n"
 
 
 def make_attachment_headers(name: str) -> dict[str, str]:
-    """The header by which a browser saves an answer under this name."""
+    """Header that makes browsers save the answer as a file with this name."""
     safe = re.sub(r"[^A-Za-z0-9._-]+", "-", name)
     return {"content-disposition": f'attachment; filename="{safe}.csv"'}
 
@@ -48,7 +48,7 @@ def make_attachment_headers(name: str) -> dict[str, str]:
 async def stream_level_lines(
     database: Database, given: ScorecardInEffect, wanted: LevelFilter, now: int
 ) -> AsyncIterator[bytes]:
-    """The entities with their levels of a scorecard, in pieces."""
+    """Stream the entities of a scorecard with their levels as CSV lines."""
     yield render_csv_line(_LEVELS).encode()
     as_of = iso((await result_queries.read_age_of_checks(database, given.card.checks, now)).as_of)
     async for page in scorecard_figures.read_all_ranked(database, given, wanted):
@@ -57,7 +57,7 @@ async def stream_level_lines(
 
 
 async def stream_value_lines(database: Database, asked: ValueQuery) -> AsyncIterator[bytes]:
-    """The entities with their values of a fact, by reference, in pieces."""
+    """Stream entities with their values of a fact as CSV lines, by reference."""
     yield render_csv_line(_HEADER).encode()
     async for rows in across.list_all_values(database, asked):
         yield "".join(render_csv_line(_list_value_cells(row)) for row in rows).encode()
@@ -69,7 +69,7 @@ def _list_value_cells(row: EntityValue) -> tuple[object, ...]:
 
 
 def render_plain_cell(value: Any) -> object:
-    """A value of a fact as a cell: booleans and what has parts as JSON."""
+    """Convert a fact value to a CSV cell; booleans, lists and objects become JSON."""
     if isinstance(value, bool | list | dict):
         return msgspec.json.encode(value).decode()
     return value
@@ -87,7 +87,7 @@ def _render_csv_cell(value: object) -> str:
 
 
 def _disarm_formulas(text: str) -> str:
-    """The text with an apostrophe before it, and after separators in it, if a formula follows."""
+    """Insert an apostrophe wherever a formula would start: at the start or after a separator."""
     start = _BEFORE_FORMULA.match(text)
     is_formula = text.startswith(_FIRST) or _is_formula(text, start.end() if start else 0)
 

@@ -1,6 +1,6 @@
-"""Request pipeline around every handler, of JSON and of pages, and replies to errors.
+"""Request pipeline around every JSON and page handler, and error replies.
 
-Refused calls are recorded in the audit beside the answers, in batches.
+Refused calls are recorded in the audit in batches, without delaying the answers.
 """
 
 import asyncio
@@ -43,22 +43,22 @@ from factbook.telemetry.logs import redact_text
 
 log = structlog.get_logger("factbook.api")
 
-# `slow`: the client took next to nothing; `unavailable`: the database went away; `failed`: a bug.
+# `slow`: the client read almost nothing; `unavailable`: the database went away; `failed`: a bug.
 Reason = Literal["slow", "unavailable", "failed"]
 
 _LOGGED_EVERY: Final = 10.0  # seconds
-# How much of a path and of a query the access log reads. Anybody may choose them.
+# Characters of a path or query that the access log reads, because clients choose both.
 _LOGGED: Final = 500
 _NAME: Final = re.compile(r"(?:^|&)([A-Za-z][A-Za-z_.-]{0,30})=")
-# A parameter that takes all that is left of a path, its slashes too.
+# Suffix of a parameter that matches the rest of a path, including slashes.
 _REST: Final = ":path}"
 _SEGMENT: Final = "[^/]+"
-# One of them in a path that was escaped.
+# A parameter in a path escaped for a regular expression.
 _PARAMETER: Final = re.compile(r"\\\{(\w+)(:path)?\\\}")
-# A set's id: a segment, or the three of a set that an importer writes.
+# A set id: one path segment, or three for an imported set.
 _SET: Final = "{set_id}"
 _SLASHES_IN_SET: Final = 2
-# The number of slashes of paths whose last parameter takes the rest.
+# Stands for the number of slashes in paths whose last parameter matches the rest.
 _ANY: Final = -1
 
 R = TypeVar("R")
@@ -66,20 +66,23 @@ V = TypeVar("V")
 
 
 def render_rest_error(error: FactbookError, request: Request) -> Reply:
-    """Error as the catalog API has it: `{"error", "request", "response"}`; no header values."""
+    """Render an error in the catalog API form, `{"error", "request", "response"}`.
+
+    The body holds no header values.
+    """
     message, url = message_for_client(error, request), redact_text(request.url)
     body = ErrorAnswer(
         error=ErrorDetails(error.name, message, **error.details),
         request=ErrorRequest(request.method, url),
         response=ErrorStatus(error.status),
     )
-    # It quotes what was sent: no browser is to take it for anything but JSON.
+    # The error quotes the request, so browsers must not sniff another type than JSON.
     headers = {**error.headers(), "x-content-type-options": "nosniff"}
     return Reply(reply(body).body, error.status, headers)
 
 
 def render_protocol_error(error: FactbookError, request: Request) -> Reply:
-    """Error in the form of MCP over HTTP: OAuth's for access, else JSON-RPC's."""
+    """Render an error for MCP over HTTP: in OAuth form for access errors, else JSON-RPC."""
     _log_cause(error, request)
     body: dict[str, Any]
     if isinstance(error, AuthenticationError):
@@ -95,9 +98,9 @@ def render_protocol_error(error: FactbookError, request: Request) -> Reply:
 
 
 def message_for_client(error: FactbookError, request: Request) -> str:
-    """The message as a client gets it; its cause is logged."""
+    """Log the cause of an error and return the message for the client."""
     _log_cause(error, request)
-    # A client may have put a token where none belongs: in the query, say.
+    # A client may have put a token in the wrong place, such as the query.
     return redact_text(error.message)
 
 
@@ -109,25 +112,25 @@ def _log_cause(error: FactbookError, request: Request) -> None:
 def render_unexpected_error(
     error: Exception, request: Request, path: str | None = None
 ) -> FactbookError:
-    """Log a bug, and return a generic error that tells clients nothing else.
+    """Log a bug and return a generic error without details.
 
-    `path` replaces that of the request in the log where it may be a secret.
+    `path` replaces the request path in the log if the path may be a secret.
     """
     log.error("request.failed", method=request.method, path=path or request.path, exc_info=error)
     return FactbookError()
 
 
 def make_router(endpoints: Mapping[str, ASGIApp], nowhere: ASGIApp) -> ASGIApp:
-    """Router over all these paths, some with parameters; `nowhere` gets the others.
+    """Build a router for these paths, some with parameters; `nowhere` handles all others.
 
-    A path of fixed length goes before one whose last parameter takes the rest.
+    Paths of fixed length come before paths whose last parameter matches the rest.
     """
     exact = {path: endpoint for path, endpoint in endpoints.items() if "{" not in path}
     lengths = _with_parameters(endpoints)
 
     @cache
     def candidates(slashes: int) -> list[tuple[Pattern[str], ASGIApp]]:
-        # Made when a path of this length is asked for: all of them take 6 ms of a start.
+        # Compiled at the first request of this length: compiling all takes 6 ms at startup.
         return [
             (_path_pattern(path, set_id), endpoint) for path, set_id, endpoint in lengths[slashes]
         ]
@@ -152,9 +155,9 @@ def make_router(endpoints: Mapping[str, ASGIApp], nowhere: ASGIApp) -> ASGIApp:
 def _with_parameters(
     endpoints: Mapping[str, ASGIApp],
 ) -> Mapping[int, list[tuple[str, str, ASGIApp]]]:
-    """The paths of each number of slashes, with the pattern of a set's id in it.
+    """Group paths by number of slashes, with the set id pattern for each.
 
-    A path with the set of an importer comes last: `import` alone is a set's id, too.
+    Paths with an imported set come last, because `import` alone is a valid set id too.
     """
     lengths: defaultdict[int, list[tuple[str, str, ASGIApp]]] = defaultdict(list)
     for path, endpoint in endpoints.items():
@@ -170,7 +173,7 @@ def _with_parameters(
 
 @cache
 def _path_pattern(path: str, set_id: str) -> Pattern[str]:
-    """Pattern of a path with parameters; a process starts many services in tests."""
+    """Compile the pattern of a path; cached because tests start many services in a process."""
 
     def parameter(found: Match[str]) -> str:
         name, rest = found.groups()
@@ -180,7 +183,7 @@ def _path_pattern(path: str, set_id: str) -> Pattern[str]:
 
 
 def make_late(make: Callable[[], ASGIApp]) -> ASGIApp:
-    """Application made on a thread for its first request, and kept."""
+    """Wrap an application that is built on a thread at its first request, then kept."""
     making, made = asyncio.Lock(), list[ASGIApp]()
 
     async def dispatch(scope: Scope, receive: Receive, send: Send) -> None:
@@ -193,11 +196,11 @@ def make_late(make: Callable[[], ASGIApp]) -> ASGIApp:
 
 
 class Pipeline(ABC, Generic[R, V]):
-    """ASGI application for all methods of one path: a row R for each, and V for a request.
+    """ASGI application for all methods of one path: a row R per method, a view V per request.
 
-    Requests of the methods `writing` are admitted apart from the others. Machines look by a `probe`
-    for the health of the service, and know it by its address alone. `log_path` stands for a path
-    that may be a secret.
+    Requests with a method in `writing` are admitted separately from reads. A `probe` is a health
+    check, which may use any address of the service. `log_path` replaces a path that may be a
+    secret in the log.
     """
 
     def __init__(
@@ -241,29 +244,29 @@ class Pipeline(ABC, Generic[R, V]):
 
     @abstractmethod
     def begun(self, request: Request) -> V:
-        """Begin a request: the view of it that the other steps get."""
+        """Build the view of a request for the other steps."""
 
     @abstractmethod
     async def answer(self, visit: V, row: R | None) -> Reply:
-        """The reply of the row's handler, if the caller may have it; None: no such method.
+        """Authorize the caller and run the row's handler; no row means no such method.
 
-        Raises FactbookError for a refusal.
+        Raises FactbookError to refuse the request.
         """
 
     @abstractmethod
     async def refused(self, visit: V, error: FactbookError) -> Reply:
-        """The reply for an error."""
+        """Render the reply for an error."""
 
     def finished(self, request: Request, reply: Reply) -> Reply:
-        """The reply, with the headers that every one has."""
+        """Add the headers that every reply needs."""
         return reply
 
     def caller(self, visit: V) -> Mapping[str, str]:
-        """The caller, as the access log names them."""
+        """Fields that identify the caller in the access log."""
         return {}
 
     def _log_access(self, request: Request, visit: V, status: int, seconds: float) -> None:
-        """Log a request, without what may be a secret: values of queries, and paths of pages."""
+        """Log a request without possible secrets: no query values, no secret paths."""
         names = set(_NAME.findall(request.scope["query_string"][:_LOGGED].decode("latin-1")))
         log.info(
             "request",
@@ -278,11 +281,11 @@ class Pipeline(ABC, Generic[R, V]):
         )
 
     def no_method(self) -> MethodNotAllowedError:
-        """The error for a method that the path has not."""
+        """Build the error for a method that the path doesn't support."""
         return MethodNotAllowedError(allow=", ".join(sorted(self._rows)))
 
     async def _admitted(self, request: Request, visit: V, now: float) -> Reply:
-        # Who looks whether the service is well is answered always.
+        # Health checks are always answered.
         if not self._is_admitted:
             return await self._answer(request, visit)
         admission = self.state.admission
@@ -300,7 +303,7 @@ class Pipeline(ABC, Generic[R, V]):
 
 
 class IncompleteAnswers:
-    """Counts answers that were cut off, and logs one line per reason every ten seconds."""
+    """Counts answers that were cut off; logs one line per reason every ten seconds."""
 
     def __init__(self, metrics: Metrics, now: Callable[[], float] = time.monotonic) -> None:
         self._metrics = metrics
@@ -320,7 +323,7 @@ class IncompleteAnswers:
 
 
 async def begin_pieces(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Start iterating the pieces, so that an error before the first can still be answered."""
+    """Fetch the first piece early, while an error can still become an error reply."""
     first = await anext(pieces, b"")
 
     async def all_pieces() -> AsyncIterator[bytes]:
@@ -334,9 +337,9 @@ async def begin_pieces(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 async def send_reply(
     reply: Reply, send: Send, incomplete: IncompleteAnswers, *, head: bool
 ) -> None:
-    """Send a reply; `head`: without its body."""
+    """Send a reply, without its body if `head` is true."""
     body = reply.body
-    # The connection ends an answer that nobody takes, and counts it.
+    # If the client doesn't read, the connection aborts the answer and counts it.
     with suppress(ConnectionResetError):
         headers = _encode_headers(reply)
         await send({"type": "http.response.start", "status": reply.status, "headers": headers})
@@ -371,13 +374,13 @@ async def _send_pieces(
 ) -> None:
     """Send the pieces.
 
-    A failing piece ends the answer without its last chunk: the server closes the connection, and
-    the client sees that the answer is incomplete.
+    If a piece fails, the last chunk is never sent and the server closes the connection, which
+    tells the client that the answer is incomplete.
     """
     try:
         async for piece in pieces:
             await send({"type": "http.response.body", "body": piece, "more_body": True})
-            # Sending to a quick client never waits, and others want to be answered between.
+            # Sending to a fast client never waits, so give other requests a turn.
             await asyncio.sleep(0)
     except ConnectionResetError:
         raise
@@ -394,19 +397,19 @@ refusals_log = structlog.get_logger("factbook.audit")
 
 REFUSED: Final = "call.refused"
 
-# Who may do what, of every call. Their messages are the service's own words.
+# Statuses recorded for every call: access and rate limits. Their messages quote no input.
 _ACCESS: Final = frozenset({401, 403, 429})
-# What became of a write that was not done. Their messages may quote what was sent.
+# Statuses recorded for writes only. Their messages may quote input.
 _WRITES: Final = frozenset({400, 409, 412, 413})
 _LONGEST_MESSAGE: Final = 200
 _MOST_WAITING: Final = 10_000
 
 
 class Refusals:
-    """Records of refused calls, written in batches, beside the answers.
+    """Records of refused calls, written in batches in the background.
 
-    Repeated refusals must not fill the disk: per minute an address gets 60 records, and addresses
-    that have no known caller share one a second, with a burst of 3600. The rest is counted.
+    Repeated refusals must not fill the disk: each address gets up to 60 records in a minute, and
+    all unknown callers share one a second, with a burst of 3600. The rest is only counted.
     """
 
     def __init__(
@@ -419,7 +422,7 @@ class Refusals:
         self._database = database
         self._metrics = metrics
         self._spawn = spawn
-        # Half of the 60 at once, and half in the course of a minute.
+        # Half of the 60 at once, and half spread over a minute.
         self._of_address = RateLimit(0.5, 30, clock)
         self._of_nobody = RateLimit(1, 3600, clock)
         self._waiting: list[Record] = []
@@ -439,7 +442,7 @@ class Refusals:
             self._spawn(self.write())
 
     async def write(self) -> None:
-        """Return when every record added so far is written."""
+        """Write every record added so far; drops and counts them without a database."""
         async with self._lock:
             records, self._waiting = self._waiting, []
             if not records:
@@ -462,9 +465,9 @@ def record_refusal(
     token: str = "",
     detail: Mapping[str, Any] | None = None,
 ) -> None:
-    """Record a refusal beside the answer; frequent ones are not all recorded.
+    """Record a refusal in the background; frequent refusals are only counted.
 
-    `object` and `detail` must not hold typed text that may contain a secret.
+    `object` and `detail` must not contain user input that may be a secret.
     """
     who = Caller(actor, state.clock(), address, token)
     entry = AuditEntry(action, object, detail or {})
@@ -474,7 +477,7 @@ def record_refusal(
 def record_refused_request(
     request: Request, state: State, error: FactbookError, *, writes: bool
 ) -> None:
-    """Record a refused request; more kinds of refusals for writes than for reads."""
+    """Record a refused request; writes record more statuses than reads."""
     if not (error.status in _ACCESS or (writes and error.status in _WRITES)):
         return
     detail: dict[str, Any] = {"method": request.method[:20], "error": error.name}
@@ -495,7 +498,7 @@ def record_refused_request(
 
 
 class InternalResponse(NamedTuple):
-    """Response of the application."""
+    """Response to an internal request."""
 
     status: int
     body: bytes
@@ -504,7 +507,7 @@ class InternalResponse(NamedTuple):
 async def post_internally(
     application: ASGIApp, path: str, headers: Mapping[str, str], body: bytes, address: str
 ) -> InternalResponse:
-    """Response of the application to a POST from this address, without a network."""
+    """POST to the application in-process, as if from this address."""
     status, received = 0, bytearray()
 
     async def receive() -> Message:

@@ -1,4 +1,4 @@
-"""Requests as handlers see them, the replies that they return, and addresses of the service."""
+"""Requests as handlers see them, replies, and the service's own addresses."""
 
 import asyncio
 import ipaddress
@@ -31,10 +31,10 @@ JSON = b"application/json; charset=utf-8"
 
 _TAKEN = (b"application/json", b"", b"application/x-www-form-urlencoded")
 _SMALL = 64 * 1024
-# Of a body of any kind but a push, which is counted by its items. A part takes about 100 bytes.
+# Limit for all bodies but pushes, which have a limit of items. A part takes about 100 bytes.
 _MOST_PARTS = 1_000_000
-# A body may take so many seconds, and more at so many bytes a second: what it takes up is taken
-# from others.
+# Seconds that a body may take, and the bytes a second it needs beyond that: a slow body uses
+# memory that others need.
 _PATIENCE = 30.0
 _SLOWEST = 64 * 1024
 _PIECE = 256 * 1024
@@ -49,10 +49,10 @@ class ClientGoneError(Exception):
 
 
 class Reply(NamedTuple):
-    """A status, a body, and headers beside the content type.
+    """A status, a body, and headers other than the content type.
 
-    The body is bytes, a list of bytes too large to be joined, or an iterator of pieces that are
-    made while they are sent.
+    The body is bytes, a list of bytes too large to join, or an iterator that produces pieces while
+    they are sent.
     """
 
     body: bytes | list[bytes] | AsyncIterator[bytes] = b""
@@ -63,19 +63,19 @@ class Reply(NamedTuple):
 
 
 class JsonReply(Reply, Generic[A]):
-    """A reply whose body is JSON of this type, which describes it to clients."""
+    """A reply with a JSON body of this type, which the OpenAPI document describes."""
 
     __slots__ = ()
 
 
 def reply(value: T, status: int = 200, **headers: str) -> JsonReply[T]:
-    """Encode a value as a JSON reply; header names are written with underscores."""
+    """Encode a value as a JSON reply; write header names with underscores."""
     named = {name.replace("_", "-"): text for name, text in headers.items()}
     return JsonReply(msgspec.json.encode(value), status, named)
 
 
 def splice_document(document: str | bytes) -> Any:
-    """JSON as it is stored, in the place of the value that clients read: it is not read again."""
+    """Embed stored JSON in an answer without decoding it."""
     return msgspec.Raw(document)
 
 
@@ -84,7 +84,7 @@ async def stream_list(
     portions: AsyncIterator[Iterable[T]],
     shown: Callable[[T], msgspec.Struct],
 ) -> AsyncIterator[bytes]:
-    """An answer that ends in an empty list, with these items in the list, in pieces."""
+    """Stream an answer that ends in an empty list, filling the list with these items."""
     buffer = bytearray(msgspec.json.encode(answer)[:-2])
     comma = b""
     async for portion in portions:
@@ -98,17 +98,17 @@ async def stream_list(
 
 
 class Slots(Protocol):
-    """Places of requests that are worked on at once."""
+    """Slots for concurrent requests."""
 
     def release(self) -> None:
-        """Release a place, to the next waiter if any."""
+        """Release a slot; the next waiter, if any, gets it."""
 
     async def acquire(self) -> None:
-        """Wait for a place again."""
+        """Wait for a slot again."""
 
 
 class Request:
-    """One HTTP request."""
+    """An HTTP request, with its token once authenticated."""
 
     __slots__ = (
         "_query",
@@ -129,22 +129,22 @@ class Request:
         self._receive = receive
         self.method: str = scope["method"]
         self._query: list[tuple[str, str]] | None = None
-        # What it was let in by, and takes a place of while it is worked on.
+        # The queue that admitted the request, in which it occupies a slot.
         self.gate: Slots | None = None
-        # By lower-case name; of one sent twice, the last.
+        # By lower-case name; the last value of a repeated header.
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
-        self.token: Grant | None = None  # set once it is known to be good
-        # False: its token only writes. It is shown what it sent, and counts of what is stored.
+        self.token: Grant | None = None  # set once verified
+        # False for a write-only token: answers hold only what it sent, and counts of stored items.
         self.may_read = True
-        # True: it may write what groups of its owner own, and nothing else.
+        # True if the token may write only what its owner's groups own.
         self.own_only = False
-        # Where it is described how to get a token, if the route says so.
+        # URL that says how to get a token, if the route provides one.
         self.resource_metadata = ""
-        self.token_id = ""  # of the token that was sent, though it may have expired or be revoked
+        self.token_id = ""  # of the sent token, even if expired or revoked
 
     @property
     def narrowing(self) -> "Narrowing | None":
-        """Limits of its token; None for one that is not narrowed, and without a token."""
+        """Limits of the token; None without a token or limits."""
         return None if self.token is None else self.token.narrowing
 
     @property
@@ -160,7 +160,7 @@ class Request:
 
     @property
     def caller(self) -> str:
-        """The token, or its user where the token has no id: whose work is bounded together."""
+        """Key for rate limits: the token id, or the user if the token has no id."""
         return self.token_id or self.actor
 
     @property
@@ -170,12 +170,12 @@ class Request:
         return self.token.owner
 
     def parameter(self, name: str) -> str:
-        """A parameter of the path."""
+        """Value of a path parameter."""
         return str(self.scope["path_params"][name])
 
     @property
     def wants_fresh(self) -> bool:
-        """True if it asks not to be answered from what is kept."""
+        """True if the request asks to bypass caches."""
         return "no-cache" in (self.header(b"cache-control") or "").lower()
 
     def header(self, name: bytes) -> str | None:
@@ -195,7 +195,7 @@ class Request:
         return self._query
 
     def all(self, name: str) -> list[str]:
-        """Every value of one query parameter."""
+        """All values of a query parameter."""
         return [value for key, value in self.query if key == name]
 
     def allow_only(self, names: Collection[str]) -> None:
@@ -206,7 +206,7 @@ class Request:
 
     @asynccontextmanager
     async def aside(self) -> AsyncIterator[None]:
-        """Release this request's slot to others while it only waits."""
+        """Release this request's slot while it only waits."""
         gate = self.gate
         if gate is not None:
             gate.release()
@@ -217,19 +217,19 @@ class Request:
                 await gate.acquire()
 
     async def gone(self) -> None:
-        """Return when the client has hung up; its body, if any, is not kept."""
+        """Wait until the client hangs up; discards the body, if any."""
         while (await self._receive())["type"] != "http.disconnect":
             pass
 
     async def body(self, limit: int, setting: str) -> bytes | bytearray:
-        """The whole body; raises PayloadTooLargeError naming the setting, ClientGoneError.
+        """Read the whole body; raises PayloadTooLargeError naming the setting, ClientGoneError.
 
-        Raises TooSlowError when a large one takes longer than half a minute and arrives slowly.
+        Raises TooSlowError if a large body takes more than 30 seconds and arrives slowly.
         """
         length = self.headers.get(b"content-length", b"0")
         if length.isdigit() and int(length) > limit:
             raise _make_too_large_error(limit, setting)
-        # However slowly it comes, nobody else waits for it.
+        # Slow bodies don't block other requests.
         if self.gate is not None:
             self.gate.release()
         try:
@@ -259,9 +259,9 @@ class Request:
             message = await self._receive()
 
     async def json_body(self, limit: int, setting: str) -> bytes | bytearray:
-        """The whole body; raises what `body` does, and UnsupportedMediaTypeError for another type.
+        """Read a JSON body; raises as `body` does, and UnsupportedMediaTypeError.
 
-        A missing type or that of forms counts as JSON: programs such as curl send it unasked.
+        A missing content type or a form's counts as JSON: curl and others send it by default.
         """
         declared = self.headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
         if declared not in _TAKEN and not declared.endswith(b"+json"):
@@ -269,7 +269,7 @@ class Request:
         return await self.body(limit, setting)
 
     async def json(self, type_: Any, limit: int = 1024 * 1024) -> Any:
-        """Decode the body as a type; raises InputError with the reason."""
+        """Read and decode the body as a type; raises as `json_body` and `decode` do."""
         body = await self.json_body(limit, "the body of this call")
         return (
             decode(body, type_) if len(body) <= _SMALL else await run_offloaded(decode, body, type_)
@@ -297,7 +297,7 @@ def decode(body: bytes | bytearray, type_: Any) -> Any:
 
 
 def _check_whole(value: Any) -> Any:
-    """The same JSON with 20.0 as 20: JSON Schema, and some clients, take both for integers."""
+    """Convert whole floats such as 20.0 to integers, as JSON Schema and some clients do."""
     if isinstance(value, dict):
         return {key: _check_whole(each) for key, each in value.items()}
     if isinstance(value, list):
@@ -306,7 +306,7 @@ def _check_whole(value: Any) -> Any:
 
 
 async def run_offloaded(function: Any, *arguments: Any) -> Any:
-    """Run a slow function on a thread and return its result, to keep the event loop free."""
+    """Run a slow function on a thread to keep the event loop free; returns its result."""
     return await asyncio.to_thread(function, *arguments)
 
 
@@ -331,10 +331,10 @@ class Proxies:
             raise ConfigurationError(f"trusted_proxies: {error}.") from None
 
     def client(self, peer: str, forwarded_for: str | None) -> str:
-        """The client's address: the peer's own, or the one reported by trusted proxies.
+        """Address of the client: the peer, or the address that trusted proxies report.
 
-        Each proxy appends the address of its peer: the last one that is no trusted proxy is the
-        client's, and anything before it is made up by the client.
+        Each proxy appends its peer's address. So the last address that isn't a trusted proxy is
+        the client's; anything before it could be forged.
         """
         if not self._trusted or forwarded_for is None:
             return peer
@@ -354,9 +354,9 @@ class Proxies:
 
 
 def get_client_address(scope: Scope, proxies: Proxies) -> str:
-    """The address that a request comes from."""
+    """Client address of a request, as far as trusted proxies report it."""
     client = scope.get("client")
-    # Proxies add to the one header or add one of their own.
+    # Proxies extend the header or add another one.
     hops = [text for name, text in scope["headers"] if name == b"x-forwarded-for"]
     forwarded_for = b",".join(hops).decode("latin-1") if hops else None
     return proxies.client(client[0] if client else "", forwarded_for)
@@ -369,12 +369,12 @@ def _strip_port(hop: str) -> str:
     return hop.partition(":")[0] if hop.count(":") == 1 else hop
 
 
-# Where the secret of an invitation is used.
+# Page that accepts an invitation.
 WELCOME_PATH: Final = "/welcome/{secret}"
 
 
 def get_server_address(settings: Settings) -> str | None:
-    """Address of the service by the settings; None when the system chooses the port."""
+    """Service address from the settings; None if the system chooses the port."""
     if settings.public_url:
         return settings.public_url.rstrip("/")
     if settings.port == 0:
@@ -383,16 +383,16 @@ def get_server_address(settings: Settings) -> str | None:
 
 
 def get_own_address(request: Request, settings: Settings) -> str:
-    """Address of the service for this client, by the settings or else as it was called."""
+    """Service address for this client, from the settings or else from the Host header."""
     if settings.public_url:
         return settings.public_url.rstrip("/")
-    # A host that is not among the allowed ones does not get here.
+    # Requests with a disallowed host never get here.
     host = request.header(b"host") or "127.0.0.1:8000"
     return f"{request.scope.get('scheme', 'http')}://{host}"
 
 
 def require_address(settings: Settings, given: str | None) -> str:
-    """The given address, or that of the settings; raises InputError without either."""
+    """Return the given address or the one in the settings; raises InputError without either."""
     found = given or get_server_address(settings)
     if found is None:
         raise InputError("The system chooses the port: give the address with --server.")
@@ -400,12 +400,12 @@ def require_address(settings: Settings, given: str | None) -> str:
 
 
 def render_welcome_link(server: str, secret: str) -> str:
-    """Link of the invitation with this secret."""
+    """Link to accept the invitation with this secret."""
     return server.rstrip("/") + WELCOME_PATH.replace("{secret}", secret)
 
 
 def _choose_browser_host(bound: str) -> str:
-    """Host name with which a browser on this machine reaches the bound address."""
+    """Host name that a browser on this machine uses to reach the bound address."""
     try:
         found = ipaddress.ip_address(bound)
     except ValueError:

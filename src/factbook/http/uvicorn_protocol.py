@@ -1,11 +1,10 @@
-"""HTTP/1.1 connections bounded against clients that hold them open or fill memory.
+"""HTTP/1.1 connections protected from clients that keep them open or fill memory.
 
-The server bounds the idle time between two requests. This adds bounds on a request that does not
-arrive, on an answer that is not read, and on framing bytes around a body.
+Uvicorn limits the idle time between two requests. This module adds limits for requests that don't
+arrive, answers that aren't read, and framing bytes around a body.
 
-It also settles where a request ends. No other protocol is ever spoken: a request that asks for one
-is read as if it did not, body and all. Nothing is read after a request that is refused, or that is
-the last of its connection.
+It also decides where a request ends. Requests to upgrade the protocol are read as if they didn't
+ask, including their body. Nothing is read after a refused request or the last of a connection.
 """
 
 import asyncio
@@ -25,7 +24,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 Headers = Sequence[tuple[bytes, bytes]]
 
 _BLANKS: Final = b" \t"
-# Headers of which a second one would leave it open whose request this is, or where it ends.
+# Headers that must not repeat: a second one would make the host or the end ambiguous.
 _ONCE: Final = (b"host", b"content-length", b"transfer-encoding")
 _BAD: Final = b"400 Bad Request"
 _NOT_IMPLEMENTED: Final = b"501 Not Implemented"
@@ -43,21 +42,21 @@ LEAST_RATE: Final = 500
 # Offset of `tcpi_bytes_acked` in Linux's `struct tcp_info`, and the length up to its end.
 _ACKNOWLEDGED: Final = struct.Struct("=120xQ")
 
-# Bytes of a request beside its body: its line and headers, or what frames the body's chunks.
+# Bytes of a request outside its body: request line and headers, or framing of chunks.
 MOST_HEAD: Final = 64 * 1024
-# Bytes of framing that each byte of a body in chunks may take.
+# Framing bytes allowed for each byte of a chunked body.
 _FRAMING: Final = 16
-# Beginning of an answer before the answer, and the header of a body of known length.
+# Start of an interim answer, and the header of a body of known length.
 _INTERIM: Final = b"HTTP/1.1 100"
 _LENGTH: Final = b"\r\ncontent-length: "
 
 
 def refuse_head(method: bytes, version: str, headers: Headers) -> bytes:
-    """Status to refuse a head with; empty when the request has one host and one end."""
+    """Status to refuse a request with; empty if its host and its end are unambiguous."""
     if version not in {"1.0", "1.1"}:
         return _OTHER_VERSION
     if method == b"CONNECT":
-        return _NOT_IMPLEMENTED  # all that follows it would be for the tunnel
+        return _NOT_IMPLEMENTED  # all following bytes would belong to the tunnel
     values = dict(headers)
     if len(values) < len(headers):
         names = [name for name, _ in headers]
@@ -69,12 +68,12 @@ def refuse_head(method: bytes, version: str, headers: Headers) -> bytes:
 
 
 def asks_to_wait(headers: Headers) -> bool:
-    """True if the client may withhold the body, depending on the answer."""
+    """True if the client may wait for an interim answer before it sends the body."""
     return b"expect" in dict(headers)
 
 
 def without_upgrade(method: bytes, target: bytes, version: str, headers: Headers) -> bytes:
-    """The head as sent by a client that asks for no other protocol."""
+    """Rebuild the request head without its request to upgrade the protocol."""
     lines = [b"%s %s HTTP/%s" % (method, target, version.encode())]
     lines += [b"%s: %s" % (name, value) for name, value in headers if name != b"upgrade"]
     return b"\r\n".join([*lines, b"", b""])
@@ -89,7 +88,7 @@ def _has_one_end(version: str, values: Mapping[bytes, bytes]) -> bool:
 
 
 class Tally:
-    """Logs the first event at once, then the counts of each minute that had some."""
+    """Logs the first event at once, then a count for each minute with events."""
 
     def __init__(self, event: str) -> None:
         self._event = event
@@ -97,7 +96,7 @@ class Tally:
         self._pauses = False
 
     def add(self, kind: str, later: Later) -> None:
-        """Count one event; `later` schedules a function in seconds. Kinds have to be few."""
+        """Count an event; `later` schedules a function in seconds. Use only a few kinds."""
         self._counts[kind] += 1
         if not self._pauses:
             self._tell(later)
@@ -111,30 +110,30 @@ class Tally:
 
 
 class Uptake:
-    """Credit of one connection's client in bytes: time uses it up, and reading restores it.
+    """Byte credit of a connection's client: time uses it up, and reading restores it.
 
-    It holds `patience` seconds at the minimum rate. A reader, or a proxy before it, takes more than
-    a megabyte at once and then nothing for a while, so that a single pause says little.
+    The credit lasts `patience` seconds at the minimum rate. Readers and proxies often take more
+    than a megabyte at once and then nothing for a while, so a single pause proves little.
     """
 
     def __init__(self, transport: asyncio.Transport, patience: float) -> None:
         self._transport = transport
         self._most = self._credit = patience * LEAST_RATE
-        self._unsent = 0  # bytes at the last look
+        self._unsent = 0  # bytes at the last check
         self._acknowledged = 0
 
     def is_too_slow(self, seconds: float) -> bool:
-        """Return true if the credit is used up, `seconds` after the last look."""
+        """Return true if the credit is used up, `seconds` after the last check."""
         before, self._unsent = self._unsent, self._transport.get_write_buffer_size()
         if not self._unsent:
             self._credit = self._most
             return False
         acknowledged, self._acknowledged = self._acknowledged, self._total_acknowledged()
         if not before:
-            return False  # the answer has not waited for all of this time
+            return False  # nothing was waiting for part of this time
         taken: float = self._acknowledged - acknowledged
         if not self._acknowledged:
-            # Where the system does not count: the buffer grows only after most of it was taken.
+            # Without system counters: the buffer grows only after the client took most of it.
             taken = before - self._unsent if self._unsent <= before else self._most
         self._credit = min(self._most, self._credit + taken - seconds * LEAST_RATE)
         return self._credit <= 0
@@ -142,7 +141,7 @@ class Uptake:
     def _total_acknowledged(self) -> int:
         """Bytes that the client's system has acknowledged since the start; 0 if unsupported.
 
-        The buffer alone moves in steps: the system here takes the next bytes of a slow client only
+        The write buffer alone moves in steps: for a slow client, the kernel takes more bytes only
         when a third of its own buffer, which grows to megabytes, is free.
         """
         connection = self._transport.get_extra_info("socket")
@@ -157,36 +156,36 @@ class Uptake:
 
 
 class _RefusedError(Exception):
-    """The head of the request is not accepted; the answer is written already."""
+    """The request head was refused; the answer is already written."""
 
 
 class _Flow(FlowControl):
-    """Back-pressure that wakes waiting senders when the client is gone."""
+    """Flow control that wakes waiting senders when the client is gone."""
 
     is_lost = False
 
     async def drain(self) -> None:
-        """Return when more can be sent; raises ConnectionResetError when the connection is gone."""
+        """Wait until more can be sent; raises ConnectionResetError if the connection is gone."""
         await super().drain()
         if self.is_lost:
             raise ConnectionResetError
 
 
 class _JoinedWrites:
-    """Transport of one answer: the head is written with the first piece of a body of known length.
+    """Transport of one answer that writes the head with the first piece of the body.
 
-    Each write is a system call, and the first of them would wake the client for the head alone.
-    A body without a length is sent while it is made, so its head goes ahead of it.
+    Each write is a system call, and a separate first write would wake the client for the head
+    alone. The head of a body of unknown length, which is produced while sent, goes ahead of it.
     """
 
     __slots__ = ("_head", "_transport")
 
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport
-        self._head: bytes | None = None  # not here yet; empty: it was written
+        self._head: bytes | None = None  # None: not here yet; empty: written
 
     def write(self, data: bytes) -> None:
-        """Write the data, after the head; a head with a length is kept for its body."""
+        """Write the data; a head with a content length is kept until its body arrives."""
         head = self._head
         if head is None and not data.startswith(_INTERIM):
             self._head = data if _LENGTH in data else b""
@@ -210,9 +209,9 @@ class _JoinedWrites:
 
 
 class HttpConnection(HttpToolsProtocol):
-    """HTTP/1.1 with bounds: a client that is slow for `patience` seconds is disconnected.
+    """HTTP/1.1 connection that disconnects clients who send slowly for `patience` seconds.
 
-    One that reads its answer slowly has `answer_patience` seconds.
+    Clients that read an answer slowly are disconnected after `answer_patience` seconds.
     """
 
     patience = 30.0
@@ -222,15 +221,15 @@ class HttpConnection(HttpToolsProtocol):
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
-        self.parser = HttpRequestParser(self)  # without the leniency of the server's
-        self._arriving = False  # a request has begun to arrive, and its end is not here
-        self._begun = False  # its headers are here
-        self._is_last = False  # the last request of this connection is here
-        self._started: RequestResponseCycle | None = None  # the newest that the application has
-        self._beside = 0  # bytes of this request beside its body, without the piece it began in
-        self._piece = 0  # bytes that came at once
+        self.parser = HttpRequestParser(self)  # stricter than Uvicorn's
+        self._arriving = False  # a request has started to arrive, but not ended
+        self._begun = False  # its headers have arrived
+        self._is_last = False  # the last request of this connection has arrived
+        self._started: RequestResponseCycle | None = None  # the newest that the application got
+        self._beside = 0  # bytes outside the body, without the piece the request began in
+        self._piece = 0  # bytes of the current piece
         self._first = 0  # bytes of the piece that this request began in
-        self._received = 0  # bytes since the last look
+        self._received = 0  # bytes since the last check
         self._slow_request = 0.0  # seconds
         self._next_look: asyncio.TimerHandle | None = None
 
@@ -248,7 +247,7 @@ class HttpConnection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def shutdown(self) -> None:
-        # The server waits for answers under way, of which some end only when they are told to.
+        # Uvicorn waits for running answers, and open-ended ones stop only on this event.
         if stopping := self.app_state.get("stopping"):
             stopping.set()
         super().shutdown()
@@ -265,7 +264,7 @@ class HttpConnection(HttpToolsProtocol):
             self._refuse(b"431 Request Header Fields Too Large")
 
     def _parse(self, data: bytes) -> None:
-        """Parse the data up to its end, an invalid request, or the end of the last request."""
+        """Parse all data, or stop at an invalid request or after the last request."""
         pieces = [memoryview(data)]
         while pieces:
             piece = pieces.pop()
@@ -302,14 +301,14 @@ class HttpConnection(HttpToolsProtocol):
             self._refuse(status)
             raise _RefusedError
         if self.parser.should_upgrade():
-            return  # `_parse` has it read again
+            return  # `_parse` feeds the request again
         self._begun = True
         super().on_headers_complete()
         if asks_to_wait(self.headers):
-            # An answer may come in place of the body, and a client may go on without sending it.
+            # A client that gets a final answer instead may skip the body.
             self.cycle.keep_alive = False
             self.cycle.waiting_for_100_continue &= version == "1.1"
-        # Trailers, which come behind a body, would be taken for headers of the request.
+        # Otherwise trailers, which follow the body, would count as request headers.
         self.headers = []
 
     def on_body(self, body: bytes) -> None:
@@ -332,7 +331,7 @@ class HttpConnection(HttpToolsProtocol):
         super()._start_asgi_task(cycle, app)
 
     def _disconnect(self) -> None:
-        """Drop further output of the running application and notify it."""
+        """Tell running applications that the client is gone, and drop their output."""
         for cycle in (self._started, self.cycle):
             if cycle is not None and not cycle.response_complete:
                 cycle.disconnected = True
@@ -343,16 +342,16 @@ class HttpConnection(HttpToolsProtocol):
         return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
 
     def _look(self) -> None:
-        """Disconnect a client that has been slow for too long; else check again later."""
+        """Disconnect the client if it is too slow, else schedule the next check."""
         if self._uptake.is_too_slow(self.look_every):
-            # The client gets less than announced, or no last chunk.
+            # The answer ends before its announced length or its last chunk.
             if incomplete := self.app_state.get("incomplete"):
                 incomplete.add("slow")
             self.transport.abort()
             return
         enough = self.look_every * LEAST_RATE
         waiting = self._waits_for_the_client()
-        # What comes behind the answer is thrown away, however quickly.
+        # Bytes that arrive after the answer are discarded, so their rate doesn't count.
         slow = waiting and (self._received < enough or self._is_answered())
         self._slow_request = max(
             0.0, self._slow_request + (self.look_every if slow else -self.look_every)
@@ -363,7 +362,7 @@ class HttpConnection(HttpToolsProtocol):
         self._next_look = self.loop.call_later(self.look_every, self._look)
 
     def _waits_for_the_client(self) -> bool:
-        """True if only the client can make progress, and nothing here keeps it from sending."""
+        """True if the server waits for the client and nothing here keeps it from sending."""
         if self.flow.read_paused:
             return False
         if self._begun:
@@ -374,12 +373,12 @@ class HttpConnection(HttpToolsProtocol):
         return self.cycle is not None and self.cycle.response_complete
 
     def _refuse(self, status: bytes) -> None:
-        """Disconnect, with an error response unless one has begun or no status is given."""
+        """Disconnect, sending an error response if there is a status and no answer has begun."""
         if self.transport.is_closing():
             return
         if status:
             self.refused.add(status.decode(), self.loop.call_later)
-        # Before its headers are here, what is not answered is the request before it.
+        # Until this request's headers arrive, `cycle` belongs to the request before.
         of_this = self._begun and self.cycle is not None and not self.cycle.response_started
         silent = self.cycle is None or self._is_answered() or of_this
         if status and silent and not self.pipeline and not (self._begun and self._is_answered()):

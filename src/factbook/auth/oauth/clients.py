@@ -1,11 +1,11 @@
-"""Clients of OAuth: those of the settings, those that registered, and those with a document.
+"""OAuth clients: configured in the settings, self-registered, or described by a document.
 
-A client metadata document is at an address that is the client's id. Whoever asks for consent names
-the address, so the call is guarded as every outgoing one, with tighter bounds: a small answer
+The URL of a client metadata document is the client's id. Anybody who asks for consent can choose
+the URL, so the fetch is guarded like every outgoing call, with tighter limits: a small answer
 within seconds, from a public address, without redirects.
 
-A client registers itself by RFC 7591, and is kept while somebody lets it do something. Everything
-about its request for consent is checked before a person sees it.
+Clients register themselves by RFC 7591 and are kept while they have consents. Authorization
+requests are fully checked before a person sees them.
 """
 
 import asyncio
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
     from factbook.outbound.network import Network
 
 LONGEST_REDIRECT: Final = 500
-# Printable ASCII, without what browsers take for a slash or drop.
+# Printable ASCII, except the backslash, which browsers treat as a slash.
 _PLAIN_ASCII: Final = re.compile(r"[!-\[\]-~]+")
-# `cursor://…`, or `com.example.app:/…`; not `localhost:8080/…`, where http:// was forgotten.
+# `cursor://…` or `com.example.app:/…`, but not `localhost:8080/…`, which lacks http://.
 _PRIVATE_SCHEME: Final = re.compile(
     r"([a-z][a-z0-9+-]*(?=://)|[a-z][a-z0-9+-]*(?:\.[a-z0-9-]+)+):/+[^/?]"
 )
-# Schemes that browsers and operating systems act on themselves.
+# Schemes that browsers and operating systems handle themselves.
 _TAKEN_SCHEMES: Final = re.compile(
     "about|afp|android.*|apple.*|app|blob|brave.*|callto|chrome.*|cid|content|data|dav|edge.*|"
     "facetime.*|feed|file|filesystem|ftps?|git|gopher|hcp|help|https?|imap|intent|irc|itms.*|jar|"
@@ -54,7 +54,7 @@ _TAKEN_SCHEMES: Final = re.compile(
 
 
 def is_acceptable_redirect(uri: str) -> bool:
-    """True for an https address, or one of a program on the person's own machine."""
+    """True for an https URL, or a URL of a program on the person's machine."""
     parsed = _parse_redirect(uri)
     if parsed is None or "#" in uri or "@" in urlsplit(uri).netloc:
         return False
@@ -62,7 +62,7 @@ def is_acceptable_redirect(uri: str) -> bool:
 
 
 def is_private_use_redirect(uri: str) -> bool:
-    """True for an address with a scheme of a program's own (RFC 8252, section 7.1)."""
+    """True for a URL with a private-use scheme (RFC 8252, section 7.1)."""
     found = _PRIVATE_SCHEME.match(uri)
     if found is None or not _PLAIN_ASCII.fullmatch(uri) or len(uri) > LONGEST_REDIRECT:
         return False
@@ -70,15 +70,15 @@ def is_private_use_redirect(uri: str) -> bool:
 
 
 def is_loopback_redirect(uri: str) -> bool:
-    """True for a plain http address on the loopback interface (RFC 8252, section 7.3)."""
+    """True for a plain http URL on the loopback interface (RFC 8252, section 7.3)."""
     parsed = _parse_redirect(uri)
     return parsed is not None and parsed.protocol == "http:" and _is_loopback_name(parsed.hostname)
 
 
 def matches_redirect(registered: str, asked: str) -> bool:
-    """True if they are the same text, but for the port of an address on the loopback interface.
+    """True if both URLs are equal, ignoring the port of loopback URLs.
 
-    A program on the person's machine takes whichever port is free (RFC 8252, section 7.3).
+    Programs on the person's machine use any free port (RFC 8252, section 7.3).
     """
     if registered == asked:
         return True
@@ -88,7 +88,7 @@ def matches_redirect(registered: str, asked: str) -> bool:
 
 
 def extract_redirect_host(uri: str) -> str:
-    """Host that an answer goes to, as people read it; of a program's own scheme that too."""
+    """Host that the answer goes to, for display; includes a private-use scheme."""
     parsed = _parse_redirect(uri)
     if parsed is None:
         return ""
@@ -98,19 +98,19 @@ def extract_redirect_host(uri: str) -> str:
 
 
 def extract_redirect_origin(uri: str) -> str:
-    """Scheme and host of the address."""
+    """Origin of a redirect URL; empty if the URL is invalid."""
     parsed = _parse_redirect(uri)
     return parsed.origin if parsed else ""
 
 
 def build_answer_address(uri: str, **values: str) -> str:
-    """The address with these parameters added to its query, those without a value left out."""
+    """Add parameters to the query of a URL; empty values are left out."""
     query = urlencode({name: value for name, value in values.items() if value})
     return f"{uri}{'&' if '?' in uri else '?'}{query}"
 
 
 def _parse_redirect(uri: str) -> can_ada.URL | None:
-    """The address as a browser reads it, if it is written in the one way that all read alike."""
+    """Parse a URL as browsers do; None unless all parsers agree on its host."""
     if len(uri) > LONGEST_REDIRECT or not _PLAIN_ASCII.fullmatch(uri):
         return None
     try:
@@ -119,12 +119,12 @@ def _parse_redirect(uri: str) -> can_ada.URL | None:
         return None
     if is_private_use_redirect(uri):
         return parsed
-    # %65vil.example, 127.1 and 0x7f000001 look like hosts that they are not.
+    # %65vil.example, 127.1 and 0x7f000001 look like different hosts than they are.
     return parsed if written and written == parsed.hostname.strip("[]") else None
 
 
 def _remove_port(uri: str) -> tuple[str | None, str, str]:
-    # Browsers ask for a slash where the path is empty (RFC 3986, section 6.2.3).
+    # Browsers request a slash if the path is empty (RFC 3986, section 6.2.3).
     parts = urlsplit(uri)
     return parts.hostname, parts.path or "/", parts.query
 
@@ -140,12 +140,12 @@ MOST_SECONDS: Final = 5.0
 MOST_BYTES: Final = 64 * 1024
 _MOST_CACHED: Final = 200
 _MOST_AT_ONCE: Final = 4
-# With those under way: whoever waits holds a place among the requests of the whole service.
+# Includes running fetches: each waiting request occupies a slot of the whole service.
 _MOST_WAITING: Final = 20
 _LATER: Final = 5  # seconds
 _LONGEST_DOCUMENT_ADDRESS: Final = 500
 _LONGEST_CLIENT_NAME: Final = 100
-# How clients without a secret prove who they are.
+# Authentication method of clients without a secret.
 PUBLIC: Final = "none"
 _HEADERS: Final[Mapping[str, str]] = {"accept": "application/json"}
 
@@ -162,20 +162,20 @@ class ClientDocument(msgspec.Struct, frozen=True):
 
     @property
     def may_be_public(self) -> bool:
-        """True for a client that can do without proof; some prefer one where there is a choice."""
+        """True if the client can work without authentication, even if it prefers to have some."""
         method = self.token_endpoint_auth_method or PUBLIC
         return PUBLIC in {method, *(self.token_endpoint_auth_methods_supported or ())}
 
 
 class FetchDocument(Protocol):
-    """Makes one call, follows no redirect and never raises."""
+    """Fetches a document without following redirects; never raises."""
 
     def __call__(self, url: str, headers: Mapping[str, str]) -> Awaitable[HostReply]:
         """Make the call; returns the host's reply or the reason for its absence."""
 
 
 class GuardedDocumentFetch:
-    """Calls within the settings of outgoing calls, over a connection each."""
+    """Fetches documents within the settings for outgoing calls, with a connection per call."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -184,7 +184,7 @@ class GuardedDocumentFetch:
     async def __call__(self, url: str, headers: Mapping[str, str]) -> HostReply:
         """Make the call; returns the host's reply or the reason for its absence."""
         if self._network is None:
-            # Heavy to import, and of no use until somebody is asked for consent.
+            # Slow to import, and unused until a client asks for consent.
             from factbook.outbound.network import Network  # noqa: PLC0415
 
             self._network = Network(self._settings)
@@ -201,7 +201,7 @@ class GuardedDocumentFetch:
 
 
 class ClientDocuments:
-    """Documents of clients, kept for an hour, and for a minute what was wrong with one."""
+    """Client documents, cached for an hour; errors are cached for a minute."""
 
     def __init__(self, fetch: FetchDocument, clock: Clock, hosts: Collection[str] = ()) -> None:
         self._fetch = fetch
@@ -212,9 +212,10 @@ class ClientDocuments:
         self._waiting = 0
 
     async def get(self, client_id: str) -> ClientDocument:
-        """The document at this address.
+        """Get the document at this URL.
 
-        Raises OAuthError with a sentence for the person, and UnavailableError for too many at once.
+        Raises OAuthError with a message for the person, and UnavailableError if too many clients
+        ask at once.
         """
         if not is_document_address(client_id):
             raise _make_client_error("The client's id is not the address of a document about it.")
@@ -229,13 +230,12 @@ class ClientDocuments:
         return found
 
     async def _in_turn(self, client_id: str) -> ClientDocument | OAuthError:
-        """The document, fetched when it is its turn."""
         if self._waiting >= _MOST_WAITING:
             raise UnavailableError("Too many clients ask for consent at once.", retry_after=_LATER)
         self._waiting += 1
         try:
             async with self._turns:
-                # Others may have waited for the same one.
+                # Another request may have fetched this document in the meantime.
                 found = self._remembered(client_id) or await self._fetched(client_id)
         finally:
             self._waiting -= 1
@@ -264,7 +264,7 @@ class ClientDocuments:
 
 
 def is_document_address(client_id: str) -> bool:
-    """True for an address that a document can have: https, with a path, and nothing ambiguous."""
+    """True for a valid document URL: https, with a path, and unambiguous."""
     if len(client_id) > _LONGEST_DOCUMENT_ADDRESS or not client_id.startswith("https://"):
         return False
     if not is_acceptable_redirect(client_id):
@@ -274,7 +274,7 @@ def is_document_address(client_id: str) -> bool:
 
 
 def decode_client_document(reply: HostReply, client_id: str) -> ClientDocument:
-    """Document in a good reply. Raises OAuthError, which quotes nothing from the host."""
+    """Decode the document in a reply. Raises OAuthError, which quotes nothing from the host."""
     host = extract_redirect_host(client_id)
     if reply.failure:
         raise _make_client_error(
@@ -303,7 +303,7 @@ def decode_client_document(reply: HostReply, client_id: str) -> ClientDocument:
 
 
 def clean_client_name(name: str | None) -> str:
-    """Name that a client gives itself, as people see it: one short line without hidden text."""
+    """Clean a client's self-chosen name for display: one short line without hidden text."""
     text = invisible.without(name or "")
     visible = "".join(character for character in text if character.isprintable())
     return " ".join(visible.split())[:_LONGEST_CLIENT_NAME]
@@ -314,14 +314,14 @@ def _make_client_error(message: str) -> OAuthError:
 
 
 MOST_CLIENTS: Final = 10_000
-# A registration that nobody makes use of is forgotten so soon.
+# Time after which an unused registration is deleted.
 _UNUSED_LIFETIME: Final = DAY
-# One that was used, so long after its last consent.
+# Time after its last consent at which a used registration is deleted.
 _IDLE_LIFETIME: Final = 90 * DAY
 
 
 class Registration(NamedTuple):
-    """A client that registered itself, under a name of its own choice."""
+    """A client that registered itself with a name of its choice."""
 
     id: str
     name: str
@@ -331,9 +331,9 @@ class Registration(NamedTuple):
 def store_registration(
     transaction: Transaction, name: str, redirect_uris: tuple[str, ...], now: int
 ) -> Registration:
-    """Store a new client, in place of the oldest unused one if there are too many.
+    """Store a new client; if there are too many, it replaces the oldest unused one.
 
-    Raises ConflictError if all of these are in use.
+    Raises ConflictError if all are in use.
     """
     transaction.lock("oauth clients")
     [count] = transaction.one("SELECT count(*) FROM oauth_clients") or (0,)
@@ -353,7 +353,7 @@ def store_registration(
 
 
 def _delete_oldest_registrations(transaction: Transaction, number: int) -> int:
-    """Delete the oldest clients that nobody let do anything; returns their number."""
+    """Delete the oldest clients without consents; returns their number."""
     return transaction.run(
         "DELETE FROM oauth_clients WHERE id IN (SELECT id FROM oauth_clients "
         "WHERE used_at IS NULL AND NOT EXISTS "
@@ -364,7 +364,7 @@ def _delete_oldest_registrations(transaction: Transaction, number: int) -> int:
 
 
 async def find_registration(database: Database, id_: str) -> Registration | None:
-    """The client with this id."""
+    """Find a registered client by id."""
     row = await database.one(
         "SELECT id, name, redirect_uris FROM oauth_clients WHERE id = ?", (id_,)
     )
@@ -374,12 +374,12 @@ async def find_registration(database: Database, id_: str) -> Registration | None
 
 
 def record_registration_use(transaction: Transaction, id_: str, now: int) -> None:
-    """Record that somebody let the client do something."""
+    """Record that a person gave the client consent."""
     transaction.run("UPDATE oauth_clients SET used_at = ? WHERE id = ?", (now, id_))
 
 
 def delete_unused_registrations(transaction: Transaction, now: int) -> int:
-    """Delete clients that nobody lets do anything any more; returns their number."""
+    """Delete clients without current consents; returns their number."""
     return transaction.run(
         "DELETE FROM oauth_clients WHERE ((used_at IS NULL AND created_at <= ?) OR used_at <= ?) "
         "AND NOT EXISTS (SELECT 1 FROM oauth_consents c WHERE c.client = oauth_clients.id)",
@@ -387,7 +387,7 @@ def delete_unused_registrations(transaction: Transaction, now: int) -> int:
     )
 
 
-# A client id that no address and no registration looks like.
+# Id of a configured client, which can't be confused with a URL or a registration.
 _CLIENT_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~-]{0,99}")
 _CLIENT_HOST: Final = re.compile(r"[a-z0-9.-]+(:\d{1,5})?")
 
@@ -465,7 +465,7 @@ class OAuthOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 def make_oauth_options(table: Mapping[str, Any]) -> OAuthOptions:
-    """Options of the settings. Raises ConfigurationError naming the option, and never a value."""
+    """Read options from the settings. Raises ConfigurationError naming the option, no value."""
     return read_option_table("oauth", "oauth", table, OAuthOptions)
 
 
@@ -475,7 +475,7 @@ LONGEST_CLIENT_ID: Final = 500
 
 
 class OAuthClient(NamedTuple):
-    """A client: its name for people, where it may be answered, and how it is known."""
+    """A client: its display name, its redirect URLs, and its origin."""
 
     id: str
     name: str
@@ -483,18 +483,18 @@ class OAuthClient(NamedTuple):
     known: ClientOrigin
 
     def may_be_answered_at(self, uri: str) -> bool:
-        """True if this is one of its addresses."""
+        """True if the URL matches one of the client's redirect URLs."""
         return any(matches_redirect(registered, uri) for registered in self.redirect_uris)
 
     def is_trusted(self, options: OAuthOptions) -> bool:
-        """True if the settings name it, or the host of its document."""
+        """True if the settings name the client or the host of its document."""
         return self.known == "settings" or (self.known == "document" and bool(options.client_hosts))
 
 
 async def find_client(
     id_: str, options: OAuthOptions, database: Database, documents: ClientDocuments
 ) -> OAuthClient:
-    """The client with this id. Raises OAuthError with a sentence for the person."""
+    """Find a client by id. Raises OAuthError with a message for the person."""
     if not id_ or len(id_) > LONGEST_CLIENT_ID:
         raise OAuthError("The client does not say which one it is.", code="invalid_client")
     if (uris := options.clients.get(id_)) is not None:
@@ -516,14 +516,14 @@ PARAMETERS: Final = (
     *("response_type", "client_id", "redirect_uri", "scope", "state", "resource"),
     *("code_challenge", "code_challenge_method", "response_mode"),
 )
-# Browsers drop cookies above 4 KB, and one of them keeps the request while somebody signs in.
+# A cookie keeps the request while the person signs in, and browsers drop cookies above 4 KB.
 LONGEST_REQUEST: Final = 2_800
 # The hash of S256 (RFC 7636, section 4.2).
 _S256_CHALLENGE: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 
 
 class AuthorizationRequest(NamedTuple):
-    """A request that a person can be asked about."""
+    """A valid authorization request, ready for a person's consent."""
 
     client: OAuthClient
     redirect_uri: str
@@ -534,7 +534,7 @@ class AuthorizationRequest(NamedTuple):
 
 
 def collect_parameters(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """Parameters by name. Raises OAuthError for one that is there twice (RFC 6749, section 3.1)."""
+    """Parameters by name. Raises OAuthError for a repeated one (RFC 6749, section 3.1)."""
     found: dict[str, str] = {}
     for name, value in pairs:
         if name in found and name in PARAMETERS:
@@ -544,7 +544,7 @@ def collect_parameters(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
 
 
 def check_answer_address(client: OAuthClient, given: Mapping[str, str]) -> str:
-    """Address for the answer. Raises OAuthError unless the client has named it."""
+    """Return the redirect URL. Raises OAuthError unless it is one of the client's."""
     uri = given.get("redirect_uri", "")
     if not is_acceptable_redirect(uri) or not client.may_be_answered_at(uri):
         raise OAuthError("The address for the answer is not one that the client has named.")
@@ -554,9 +554,9 @@ def check_answer_address(client: OAuthClient, given: Mapping[str, str]) -> str:
 def check_authorization_request(
     client: OAuthClient, redirect_uri: str, given: Mapping[str, str], server: str
 ) -> AuthorizationRequest:
-    """The request with these parameters; `server` is the address of this service.
+    """Check the parameters of a request; `server` is the address of this service.
 
-    Raises OAuthError with the code that its client understands.
+    Raises OAuthError with an error code for the client.
     """
     if given.get("response_type") != "code":
         raise OAuthError("response_type has to be code.", code="unsupported_response_type")

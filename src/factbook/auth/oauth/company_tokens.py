@@ -1,6 +1,6 @@
-"""Tokens of a company's own authorization server: JWTs (RFC 9068), each of a person known here.
+"""Tokens of a company's own authorization server: JWTs (RFC 9068) for people with an account here.
 
-Heavy to import: only for a service whose settings name such a server.
+Slow to import: only for services whose settings name such a server.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ from factbook.storage import Database
 LONGEST_TOKEN: Final = 16 * 1024
 _TOKEN_ID_LENGTH: Final = 32
 _SILENT: Final = "The authorization server does not answer."
-# Until a server that did not answer is asked again.
+# Time before asking an unresponsive server again.
 _PAUSE: Final = 5 * SECOND
 
 
@@ -49,7 +49,7 @@ class _Claims(msgspec.Struct):
 
 
 class CompanyTokens:
-    """Checks tokens of the server of the options; `people` is the issuer that people sign in at."""
+    """Verifies tokens of the configured server; `people` is the issuer where people sign in."""
 
     def __init__(
         self,
@@ -73,10 +73,10 @@ class CompanyTokens:
             await self._close()
 
     async def verified(self, value: str, resource: str, database: Database, key: bytes) -> Grant:
-        """Grant of a token for this resource.
+        """Verify a token for this resource and return its grant.
 
-        Raises AuthenticationError for a bad token, NotAllowedError where its person has no account
-        here, and UnavailableError when its signature cannot be checked.
+        Raises AuthenticationError for a bad token, NotAllowedError if the person has no account
+        here, and UnavailableError if the signature can't be checked.
         """
         if len(value) > LONGEST_TOKEN or value.count(".") != 2:
             raise _make_refusal("it is not one of the authorization server")
@@ -99,7 +99,7 @@ class CompanyTokens:
         )
 
     async def _signed(self, value: str) -> dict[str, Any]:
-        """Claims of a token that the server has signed; fetches its keys again for a new one."""
+        """Verify the signature and return the claims; fetches the keys again for an unknown key."""
         try:
             return jwt.verify_signature(value, await self._keys(), ALGORITHMS).claims
         except NoKeyError:
@@ -112,7 +112,7 @@ class CompanyTokens:
             raise _make_refusal("it is not signed by the authorization server") from None
 
     async def _keys(self) -> Keys:
-        # Anybody can send what looks like a token: one asks, and the others have its answer.
+        # Anybody can send fake tokens, so only one request fetches keys and the others wait.
         async with self._asking:
             now = self._clock()
             if self._failed_at is not None and 0 <= now - self._failed_at < _PAUSE:
@@ -134,13 +134,13 @@ class CompanyTokens:
     async def _person(
         self, claims: _Claims, found: Mapping[str, Any], database: Database
     ) -> Person | None:
-        """The person of the token: by its subject, or by a name if the options trust that."""
+        """Find the token's person by subject, or by name if the options trust names."""
         person = await users.find_user_by_subject(database, claims.iss, claims.sub)
         name = found.get(self._options.name_claim) if self._options.name_claim else None
         if person is not None or not isinstance(name, str):
             return person
-        # The whole of it: what merely begins alike may be somebody of another company, and a local
-        # account may be called so, too.
+        # Compare the whole name: a name with the same beginning may be from another company, and a
+        # local account may have the same name too.
         issuer = self._people or claims.iss
         return await users.find_user_by_login(database, issuer, name)
 
@@ -148,7 +148,7 @@ class CompanyTokens:
 def connect_company_tokens(
     settings: Settings, options: OAuthOptions, clock: Clock
 ) -> CompanyTokens:
-    """The check for the server of the settings. Raises ConfigurationError for unusable ones."""
+    """Set up verification for the configured server. Raises ConfigurationError."""
     fetch = GuardedFetch(settings)
     people = settings.openid.get("issuer", "")
     return CompanyTokens(options, fetch, clock, people, fetch.aclose)
@@ -157,7 +157,7 @@ def connect_company_tokens(
 def _check_claims(
     found: dict[str, Any], options: OAuthOptions, resource: str, now: float
 ) -> _Claims:
-    """Claims of a signed token that is of this server, for this resource, and valid now."""
+    """Check that a signed token is from this server, for this resource, and valid now."""
     try:
         claims = msgspec.convert(found, _Claims)
     except msgspec.ValidationError:

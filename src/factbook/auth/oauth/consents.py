@@ -1,9 +1,9 @@
-"""Consents: what a person lets a client do, with the codes and tokens that it gets for that.
+"""Consents that people give to clients, with the codes and tokens issued for them.
 
-Codes, access tokens and refresh tokens begin with `fbk_` as all others, and are stored as hashes.
+Codes, access tokens and refresh tokens begin with `fbk_` like all tokens, and are stored as hashes.
 
-A code or refresh token that comes a second time, or from another client, has leaked. Who came first
-cannot be told, so the whole consent ends, in the transaction that finds it out.
+A code or refresh token that is used twice, or by another client, has leaked. It's impossible to
+know which use was legitimate, so the whole consent ends in the same transaction.
 """
 
 import base64
@@ -52,13 +52,13 @@ def store_consent(transaction: Transaction, consent: Consent) -> None:
 
 
 def find_consent(transaction: Transaction, id_: str) -> Consent | None:
-    """The consent with this id."""
+    """Find a consent by id."""
     row = transaction.one(f"SELECT {_COLUMNS} FROM oauth_consents WHERE id = ?", (id_,))
     return _make_consent(row) if row else None
 
 
 async def list_consents(database: Database, person: str, now: int) -> list[Consent]:
-    """The person's consents that have not ended, newest first."""
+    """List the person's current consents, newest first."""
     rows = await database.all(
         f"SELECT {_COLUMNS} FROM oauth_consents WHERE person = ? AND ends_at > ? "
         "ORDER BY created_at DESC, id",
@@ -68,12 +68,12 @@ async def list_consents(database: Database, person: str, now: int) -> list[Conse
 
 
 def extend_consent(transaction: Transaction, id_: str, ends_at: int) -> None:
-    """Let a consent last until its newest token ends."""
+    """Extend a consent until its newest token expires."""
     transaction.run("UPDATE oauth_consents SET ends_at = ? WHERE id = ?", (ends_at, id_))
 
 
 def record_consent_use(transaction: Transaction, id_: str, now: int) -> None:
-    """Record the time of a use, at most once a minute."""
+    """Record the time of a consent's use, at most once a minute."""
     transaction.run(
         "UPDATE oauth_consents SET last_used_at = ? "
         "WHERE id = ? AND (last_used_at IS NULL OR last_used_at <= ? OR last_used_at > ?)",
@@ -82,7 +82,7 @@ def record_consent_use(transaction: Transaction, id_: str, now: int) -> None:
 
 
 def revoke_consent(transaction: Transaction, id_: str) -> None:
-    """End a consent with all its tokens, from the next request on."""
+    """End a consent and all its tokens, effective with the next request."""
     transaction.run("DELETE FROM oauth_tokens WHERE consent = ?", (id_,))
     transaction.run("DELETE FROM oauth_consents WHERE id = ?", (id_,))
 
@@ -97,7 +97,7 @@ def revoke_own_consent(transaction: Transaction, id_: str, person: str) -> Conse
 
 
 def end_consents_of(transaction: Transaction, person: str) -> int:
-    """End every consent of the person: whoever was signed in may have given it."""
+    """End all consents of the person, as an intruder who was signed in may have given them."""
     transaction.run(
         "DELETE FROM oauth_tokens "
         "WHERE consent IN (SELECT id FROM oauth_consents WHERE person = ?)",
@@ -135,12 +135,12 @@ def delete_ended_consents(transaction: Transaction, now: int) -> int:
 
 
 def encode_permissions(permissions: frozenset[str]) -> str:
-    """Permissions as they are stored."""
+    """Encode permissions for storage."""
     return msgspec.json.encode(sorted(permissions)).decode()
 
 
 def decode_permissions(text: str) -> frozenset[str]:
-    """Permissions from their stored form."""
+    """Decode stored permissions."""
     return _permissions_decoder.decode(text)
 
 
@@ -164,8 +164,8 @@ SELECT t.consent, t.challenge, t.expires_at, t.used_at, p.role, p.disabled_at
 FROM oauth_tokens t JOIN oauth_consents c ON c.id = t.consent JOIN people p ON p.ref = c.person
 WHERE t.hash = ? AND t.kind = ?
 """
-# Of one consent. A client that renews without pause would fill the table otherwise; refresh tokens
-# that were used are kept to recognize one that comes twice.
+# Limits per consent, because a client that keeps renewing would fill the table. Used refresh tokens
+# are kept to detect a second use.
 _MOST_ISSUED: Final = {CODE: 100, ACCESS: 100, REFRESH: 1_000}
 _DELETE_OLDER: Final = """
 DELETE FROM oauth_tokens WHERE consent = ? AND kind = ? AND (used_at IS NOT NULL OR kind = 'access')
@@ -176,7 +176,7 @@ _FIND_HASH: Final = "SELECT hash FROM oauth_tokens WHERE hash IN LIST(?)"
 
 
 class AccessToken(NamedTuple):
-    """An access token as found, expired or not, with what its person may do now."""
+    """An access token, expired or not, with the person's current permissions."""
 
     hash: str
     permissions: frozenset[str]
@@ -184,12 +184,12 @@ class AccessToken(NamedTuple):
     consent: str
     person: str
     audience: str
-    grantable: frozenset[str]  # permissions that the person may still give to the client
+    grantable: frozenset[str]  # permissions that the person could still grant the client
     last_used_at: int | None
 
 
 class IssuedToken(NamedTuple):
-    """A code or refresh token, used or not; `allowed` is what its person may do now."""
+    """A code or refresh token, used or not; `allowed` has the person's current permissions."""
 
     consent: str
     challenge: str
@@ -199,14 +199,14 @@ class IssuedToken(NamedTuple):
 
 
 async def is_issued(database: Database, digest: str) -> bool:
-    """True if there is a code or token with this hash, of any kind and in any state."""
+    """True if a code or token with this hash exists, of any kind and in any state."""
     return await database.find(_FIND_HASH, digest, small=True) is not None
 
 
 async def find_access_token(database: Database, digest: str) -> AccessToken | None:
-    """The access token with this hash, in any state.
+    """Find the access token with this hash, in any state.
 
-    Its permissions are those that the client asked for, the person gave and the role still has.
+    It has the permissions that the client requested, the person granted and the role still allows.
     """
     row = await database.find(_FIND_ACCESS, digest, small=True)
     if row is None:
@@ -220,7 +220,7 @@ async def find_access_token(database: Database, digest: str) -> AccessToken | No
 
 
 def find_issued_token(transaction: Transaction, digest: str, kind: str) -> IssuedToken | None:
-    """The code or refresh token with this hash."""
+    """Find the code or refresh token with this hash."""
     row = transaction.one(_FIND_ISSUED, (digest, kind))
     if row is None:
         return None
@@ -231,7 +231,7 @@ def find_issued_token(transaction: Transaction, digest: str, kind: str) -> Issue
 
 
 def find_consent_of_token(transaction: Transaction, digest: str) -> tuple[str, str] | None:
-    """Kind of the token with this hash, and the id of its consent."""
+    """Find the kind and the consent id of the token with this hash."""
     row = transaction.one("SELECT kind, consent FROM oauth_tokens WHERE hash = ?", (digest,))
     return (row[0], row[1]) if row else None
 
@@ -245,9 +245,9 @@ def store_issued_token(
     now: int,
     challenge: str = "",
 ) -> int:
-    """Store a new token of a consent and return when it expires.
+    """Store a new token of a consent and return its expiry time.
 
-    Of its kind, only the newest stay: 100 access tokens, and 1,000 refresh tokens that were used.
+    Keeps only the newest tokens of a consent: 100 access tokens and 1,000 used refresh tokens.
     """
     expires_at = now + ISSUED_LIFETIMES[kind]
     transaction.run(
@@ -260,7 +260,7 @@ def store_issued_token(
 
 
 def mark_token_used(transaction: Transaction, digest: str, now: int) -> bool:
-    """Mark a code or refresh token as used; returns false if it was already."""
+    """Mark a code or refresh token as used; returns false if already used."""
     return bool(
         transaction.run(
             "UPDATE oauth_tokens SET used_at = ? WHERE hash = ? AND used_at IS NULL", (now, digest)
@@ -269,7 +269,7 @@ def mark_token_used(transaction: Transaction, digest: str, now: int) -> bool:
 
 
 def end_issued_token(transaction: Transaction, digest: str) -> None:
-    """End one token from the next request on."""
+    """End a single token, effective with the next request."""
     transaction.run("DELETE FROM oauth_tokens WHERE hash = ?", (digest,))
 
 
@@ -281,7 +281,7 @@ _INVALID_GRANT: Final = "invalid_grant"
 
 
 class TokenDigests(NamedTuple):
-    """Hashes under which the tokens of an answer are stored."""
+    """Hashes for storing a new access token and refresh token."""
 
     access: str
     refresh: str
@@ -290,7 +290,7 @@ class TokenDigests(NamedTuple):
 class Issuance(NamedTuple):
     """Outcome of a request: permissions of new tokens, or the error for the client.
 
-    `consent` is the one that it is about; `ended` says why it is over now.
+    `consent` is the consent involved; `ended` says why the request ended the consent.
     """
 
     consent: Consent | None = None
@@ -307,7 +307,7 @@ UNKNOWN_TOKEN: Final = Issuance(
 
 
 def give_consent(transaction: Transaction, consent: Consent, code: str, challenge: str) -> Consent:
-    """Store a new consent, and the code with this hash that its client gets tokens for."""
+    """Store a new consent and the hash of the code that the client exchanges for tokens."""
     now = consent.created_at
     made = consent._replace(id=str(uuid.uuid4()), ends_at=now + ISSUED_LIFETIMES[CODE])
     store_consent(transaction, made)
@@ -325,7 +325,7 @@ def exchange_code(
     new: TokenDigests,
     now: int,
 ) -> Issuance:
-    """Exchange the code with this hash; whatever is wrong with it, it counts no more."""
+    """Exchange the code with this hash for tokens; any mistake uses up the code."""
     found = find_issued_token(transaction, code, CODE)
     consent = found and find_consent(transaction, found.consent)
     if found is None or consent is None:
@@ -355,10 +355,10 @@ def refresh_tokens(
     new: TokenDigests,
     now: int,
 ) -> Issuance:
-    """Exchange the refresh token with this hash, for what `scope` shares with its consent.
+    """Exchange the refresh token with this hash for tokens with the consented part of `scope`.
 
-    An empty scope asks for the whole consent. Hosts repeat the scope that they first asked for,
-    even where the person's role allowed less of it.
+    An empty scope asks for the whole consent. Hosts repeat the scope they first asked for, even if
+    the person's role allowed less.
     """
     found = find_issued_token(transaction, token, REFRESH)
     consent = found and find_consent(transaction, found.consent)
@@ -381,7 +381,7 @@ def refresh_tokens(
 def revoke_issued_token(transaction: Transaction, token: str, client: str) -> Issuance:
     """End the token with this hash: a refresh token ends the whole consent (RFC 7009).
 
-    Nothing is said of one that is unknown, or that another client has.
+    An unknown token, or another client's, gets the same answer.
     """
     found = find_consent_of_token(transaction, token)
     consent = found and find_consent(transaction, found[1])
@@ -421,6 +421,6 @@ def _end_consent(transaction: Transaction, consent: Consent, why: str) -> Issuan
 
 
 def _compute_challenge(verifier: str) -> str:
-    """Challenge of a verifier by S256 (RFC 7636)."""
+    """Compute the S256 challenge of a verifier (RFC 7636)."""
     hashed = hashlib.sha256(verifier.encode("ascii", "replace")).digest()
     return base64.urlsafe_b64encode(hashed).rstrip(b"=").decode()

@@ -1,8 +1,8 @@
-"""OAuth as clients see it: addresses, scopes, and the refusal of a request.
+"""OAuth as clients see it: URLs, scopes, and errors.
 
-The issuer has a path of its own, so that the metadata of the resource and of the authorization
-server are found by path alone (RFC 8414 and RFC 9728): whoever looks for it at the root of the host
-finds nothing, and goes on with the header that was configured.
+The issuer has its own path, so clients find the metadata of the resource and the authorization
+server only below that path (RFC 8414 and RFC 9728). Clients that look at the host's root find
+nothing and continue with their configured header.
 """
 
 from collections.abc import Mapping
@@ -29,19 +29,19 @@ REGISTER_PATH: Final = f"{ISSUER_PATH}/register"
 
 
 def build_issuer(server: str) -> str:
-    """Issuer of the authorization server at this address of the service."""
+    """Build the issuer URL of the authorization server at this service address."""
     return f"{server}{ISSUER_PATH}"
 
 
 def build_resource(server: str) -> str:
-    """Identifier of the protected resource, the audience of access tokens."""
+    """Build the identifier of the protected resource, which is the audience of access tokens."""
     return f"{server}{RESOURCE_PATH}"
 
 
 def names_resource(text: str, server: str) -> bool:
     """True if a `resource` parameter names the protected resource (RFC 8707).
 
-    With a query too: clients repeat the address that they were given, which may choose tools.
+    A query is allowed: clients repeat their configured URL, whose query may choose toolsets.
     """
     if "#" in text or not text.isprintable():
         return False
@@ -52,9 +52,9 @@ def names_resource(text: str, server: str) -> bool:
 
 
 def _normalize_uri(uri: str) -> tuple[str, str, str]:
-    """The address without its query, where equivalent ones are equal (RFC 3986, section 6.2).
+    """Normalize a URL for comparison, without its query (RFC 3986, section 6.2).
 
-    URL classes of some hosts add a slash, change the case of the host, or drop or add its port.
+    URL classes in some hosts add a slash, change the host's case, or add or drop the port.
     """
     parts = urlsplit(uri)
     port = {"http": ":80", "https": ":443"}.get(parts.scheme, "")
@@ -62,10 +62,10 @@ def _normalize_uri(uri: str) -> tuple[str, str, str]:
     return parts.scheme, host, parts.path.removesuffix("/")
 
 
-# What the tools need that only read; asked for where a client names none.
+# Scopes for read-only tools, the default if a client names none.
 BASIC_SCOPES: Final = (CATALOG_READ, SOURCE_READ)
-# What any tool needs, in the words of the page that asks for consent. Tokens of OAuth are good for
-# tools alone, so nothing else is given.
+# Every scope that any tool needs, in the words of the consent page. OAuth tokens only work for
+# tools, so no other permission is granted.
 SCOPE_WORDS: Final[Mapping[str, str]] = {
     CATALOG_READ: "Read every entity of the catalog",
     SOURCE_READ: "Read the facts and checks of each of them, and their history",
@@ -78,7 +78,7 @@ LONGEST_SCOPE: Final = 1_000
 
 
 def list_asked_permissions(text: str) -> frozenset[str]:
-    """Permissions that a `scope` parameter asks for; the basic ones where it names none.
+    """Permissions that a `scope` parameter requests; the basic ones if it names none.
 
     Unknown names are ignored (RFC 6749, section 3.3): hosts send their own, such as `claudeai` or
     `offline_access`.
@@ -92,7 +92,7 @@ def list_named_permissions(text: str) -> frozenset[str]:
 
 
 def format_scope(permissions: frozenset[str]) -> str:
-    """Permissions as the value of a `scope` parameter."""
+    """Format permissions as the value of a `scope` parameter."""
     return " ".join(sorted(permissions))
 
 

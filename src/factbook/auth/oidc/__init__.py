@@ -1,1 +1,1 @@
-"""Sign-in with the account of an OpenID Connect provider."""
+"""Sign-in through an OpenID Connect provider."""

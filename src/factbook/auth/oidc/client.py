@@ -1,7 +1,7 @@
 """OpenID Connect client: the authorization code flow with PKCE, and checks of the ID token.
 
-An ID token needs a signature, and a binding to this service and this sign-in. Heavy to import: only
-for a service with a provider. `identity`, which pages need, is light.
+An ID token must be signed, and bound to this service and this sign-in. Slow to import: only for
+services with a provider. Pages import only `identity`, which is light.
 """
 
 import base64
@@ -50,7 +50,7 @@ from factbook.errors import SignInError, in_words
 from factbook.outbound.outcomes import HostReply
 from factbook.settings import Settings
 
-# None with a shared secret, and not `none`.
+# Excludes algorithms with a shared secret, and `none`.
 ALGORITHMS: Final = frozenset(
     {
         *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
@@ -61,7 +61,7 @@ LEEWAY_SECONDS: Final = 60
 
 
 class NoKeyError(Exception):
-    """None of the keys has signed the token, as far as can be told."""
+    """No known key matches the token; fetching the keys again may help."""
 
 
 class Signed(NamedTuple):
@@ -95,16 +95,16 @@ class _IdTokenClaims(msgspec.Struct):
 
 
 def verify_signature(token: str, keys: Keys, supported: Collection[str]) -> Signed:
-    """Claims of a token that one of the keys has signed, with a supported algorithm.
+    """Verify a token's signature by one of the keys, with a supported algorithm.
 
-    Raises NoKeyError when other keys may help, SignInError otherwise.
+    Raises NoKeyError if fetching the keys again may help, SignInError otherwise.
     """
     allowed = ALGORITHMS & set(supported)
-    # An empty list would stand for any algorithm.
+    # The library treats an empty list as any algorithm.
     registry = JWSRegistry(algorithms=allowed or {"-"}, strict_check_header=False)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SecurityWarning)  # EdDSA has got another name
+            warnings.simplefilter("ignore", SecurityWarning)  # EdDSA was renamed
             found = jws.deserialize_compact(
                 token, lambda each: _find_key(each, keys), registry=registry
             )
@@ -124,7 +124,7 @@ def check_id_token(token: Signed, expected: Expected) -> None:
     """Raise SignInError unless the claims match (as above, section 3.1.3.7)."""
     try:
         msgspec.convert(token.claims, _IdTokenClaims)
-        # Its type is that of whole seconds; it compares parts of them as well.
+        # The type says whole seconds, but the library compares fractions too.
         now = cast("int", expected.now / SECOND)
         JWTClaimsRegistry(
             now,
@@ -140,7 +140,7 @@ def check_id_token(token: Signed, expected: Expected) -> None:
 
 
 def _find_key(token: CompactSignature, keys: Keys) -> Key:
-    """The only key that the token's header can mean. Raises NoKeyError."""
+    """Find the only key that fits the token's header. Raises NoKeyError."""
     header = token.headers()
     algorithm = JWSRegistry.algorithms[header["alg"]]
     fitting = []
@@ -151,7 +151,7 @@ def _find_key(token: CompactSignature, keys: Keys) -> Key:
             key = JWKRegistry.import_key(each)
             algorithm.check_key(key)
         except (JoseError, ValueError, TypeError, LookupError):
-            continue  # it is of another kind, or one that is not known here
+            continue  # the key is of another or an unknown type
         fitting.append(key)
     if len(fitting) != 1:
         raise NoKeyError
@@ -159,7 +159,7 @@ def _find_key(token: CompactSignature, keys: Keys) -> Key:
 
 
 def _check_sign_in(token: Signed, expected: Expected) -> None:
-    """Raise JoseError unless the token is of this sign-in, this client and its access token."""
+    """Raise JoseError unless the token belongs to this sign-in, client and access token."""
     claims = token.claims
     if (time := claims.get("auth_time")) and not isinstance(time, int | float):
         raise InvalidClaimError("auth_time")
@@ -179,7 +179,7 @@ def _check_sign_in(token: Signed, expected: Expected) -> None:
 
 
 def _compute_half_hash(text: str, algorithm: str) -> bytes:
-    """The left half of the text's hash, by the hash of the signature (as above, 3.1.3.6)."""
+    """Left half of the text's hash, by the signature's hash algorithm (as above, 3.1.3.6)."""
     name = "sha512" if algorithm in {"EdDSA", "Ed25519"} else f"sha{algorithm[2:]}"
     digest = hashlib.new(name, text.encode()).digest()
     return base64.urlsafe_b64encode(digest[: len(digest) // 2]).rstrip(b"=")
@@ -190,7 +190,7 @@ def _explain_refusal(why: str) -> str:
 
 
 _FORM: Final = {**HEADERS, "content-type": "application/x-www-form-urlencoded"}
-# The codes of RFC 6749 and OpenID Connect Core 1.0; no other text of an answer is repeated.
+# Error codes of RFC 6749 and OpenID Connect Core 1.0; other text in an answer is never repeated.
 _CODES: Final = frozenset(
     {
         *("access_denied", "invalid_client", "invalid_grant", "invalid_request", "invalid_scope"),
@@ -214,10 +214,10 @@ class _Failure(msgspec.Struct):
 
 
 class OpenID:
-    """Signs people in at the provider of the options.
+    """Signs people in at the configured provider.
 
-    Every failure becomes a SignInError whose sentence can be shown to anybody: it repeats nothing
-    secret and nothing that the provider or the browser sent.
+    Every failure becomes a SignInError with a message that is safe to show: it contains no secrets
+    and quotes nothing from the provider or the browser.
     """
 
     def __init__(
@@ -239,7 +239,7 @@ class OpenID:
             await self._close()
 
     async def begin(self, redirect_uri: str) -> tuple[str, Attempt]:
-        """Address to send the browser to, and the attempt to check its return against."""
+        """Return the URL for the browser, and the attempt to verify when it comes back."""
         document = await self._provider.document()
         state, nonce, code_verifier = (secrets.token_urlsafe(32) for _ in range(3))
         attempt = Attempt(state, nonce, code_verifier, self._clock() + ATTEMPT_LIFETIME)
@@ -248,9 +248,9 @@ class OpenID:
     async def finish(
         self, attempt: Attempt, query: Mapping[str, str], redirect_uri: str
     ) -> Identity:
-        """Identity of the person, from the query with which the browser came back.
+        """Return the person's identity, from the query that the browser came back with.
 
-        `redirect_uri` has to be the one of the beginning.
+        `redirect_uri` has to be the same as in `begin`.
         """
         state = query.get("state", "").encode("utf-8", "replace")
         if not hmac.compare_digest(state, attempt.state.encode()):
@@ -285,7 +285,7 @@ class OpenID:
         return tokens
 
     async def _signed(self, token: str, document: DiscoveryDocument) -> Signed:
-        """Verified claims of the token; fetches the keys again if no known one has signed it."""
+        """Verify the token and return its claims; fetches the keys again if no known key fits."""
         supported = document.id_token_signing_alg_values_supported
         try:
             return verify_signature(token, await self._provider.keys(), supported)
@@ -299,7 +299,7 @@ class OpenID:
     async def _user_info(
         self, document: DiscoveryDocument, access_token: str, claims: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Further claims, when used ones are missing (as above, section 5.3)."""
+        """Fetch user info if needed claims are missing (as above, section 5.3)."""
         used = {self.options.name_claim, "name", "email"}
         if self.options.administrator_groups:
             used.add(self.options.groups_claim)
@@ -315,9 +315,9 @@ class OpenID:
 
 
 def connect_openid(settings: Settings, clock: Clock = now) -> OpenID | None:
-    """Client for the provider of the settings; None when there is none.
+    """Connect to the configured provider; None without one.
 
-    Raises ConfigurationError for settings that cannot be used.
+    Raises ConfigurationError for invalid settings.
     """
     options = make_openid_options(settings.openid)
     if options is None:
@@ -329,7 +329,7 @@ def connect_openid(settings: Settings, clock: Clock = now) -> OpenID | None:
 def _build_authorization_url(
     document: DiscoveryDocument, options: ProviderOptions, attempt: Attempt, redirect_uri: str
 ) -> str:
-    """Address for the browser to sign in at (OpenID Connect Core 1.0, 3.1.2.1; RFC 7636)."""
+    """Build the sign-in URL for the browser (OpenID Connect Core 1.0, 3.1.2.1; RFC 7636)."""
     challenge = hashlib.sha256(attempt.code_verifier.encode("ascii")).digest()
     address = urlsplit(document.authorization_endpoint)
     parameters = [
@@ -353,9 +353,9 @@ def _build_token_request(
     redirect_uri: str,
     code: str,
 ) -> tuple[dict[str, str], bytes]:
-    """Headers and body that exchange a code for tokens (as above, 3.1.3.1).
+    """Build headers and body to exchange a code for tokens (as above, 3.1.3.1).
 
-    Raises SignInError when the provider supports no known method of client authentication.
+    Raises SignInError if the provider supports no known client authentication method.
     """
     headers, more = _choose_client_credential(document, options)
     form = {
@@ -376,7 +376,7 @@ def _choose_client_credential(
         return {}, {"client_id": options.client_id}
     ways = document.token_endpoint_auth_methods_supported
     if "client_secret_basic" in ways:
-        # Both are encoded as in a form first (RFC 6749, 2.3.1).
+        # Both are form-encoded first (RFC 6749, 2.3.1).
         pair = f"{quote_plus(options.client_id)}:{quote_plus(options.client_secret)}"
         return {"authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}, {}
     if "client_secret_post" in ways:
@@ -385,7 +385,7 @@ def _choose_client_credential(
 
 
 def _read_code(query: Mapping[str, str], document: DiscoveryDocument) -> str:
-    """Code in an answer from the provider itself (RFC 9207)."""
+    """Read the code, after checking that the answer is from this provider (RFC 9207)."""
     sent = document.authorization_response_iss_parameter_supported
     if (sent or "iss" in query) and query.get("iss") != document.issuer:
         raise SignInError("The answer comes from another provider.")

@@ -1,4 +1,4 @@
-"""Sign-in at an OpenID Connect provider: its settings, an attempt, and the person's identity."""
+"""OpenID Connect sign-in: the settings, an attempt, and the person's identity."""
 
 import base64
 import binascii
@@ -19,8 +19,8 @@ from factbook.errors import ConfigurationError, InputError
 from factbook.settings.option_tables import about, read_option_table
 
 NO_ROLE: Final = "none"
-# What parsers of addresses read differently.
 _PROVEN: Final = re.compile(r"\*(@[^@*\s]+)?")
+# Characters that URL parsers interpret differently.
 _ODD: Final = re.compile(r"[^!-~]|\\")
 
 
@@ -89,15 +89,15 @@ class ProviderOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 def make_openid_options(table: Mapping[str, Any]) -> ProviderOptions | None:
-    """Options of the settings, None when the table is empty.
+    """Read options from the settings; None if the table is empty.
 
-    Raises ConfigurationError naming the option, and never a value.
+    Raises ConfigurationError naming the option, not its value.
     """
     return read_option_table("openid", "openid", table, ProviderOptions) if table else None
 
 
 def is_secure_url(url: str) -> bool:
-    """True if this is an absolute address over TLS, or one on the loopback interface."""
+    """True for an absolute https URL, or an http URL on the loopback interface."""
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""
@@ -120,12 +120,12 @@ _LONGEST_TEXT: Final = 200
 
 
 class Identity(NamedTuple):
-    """Claims of the provider about a person.
+    """The provider's claims about a person.
 
-    Only `issuer` and `subject` together identify somebody for good: a name and an email address may
-    be another person's tomorrow. `name` is a proposal for the name of a new person, which
-    `users.reference` may still refuse. `email` is None when there is none, or when the provider
-    says that it was not verified. `login` is what the provider calls the account, in full.
+    Only `issuer` and `subject` together identify a person permanently: names and email addresses
+    can be reassigned. `name` is a suggested name for a new person, which `users.make_user_ref` may
+    still reject. `email` is None if missing or if the provider says it isn't verified. `login` is
+    the full account name at the provider.
     """
 
     issuer: str
@@ -140,7 +140,7 @@ class Identity(NamedTuple):
 def make_identity(claims: Mapping[str, Any], options: ProviderOptions) -> Identity:
     """Identity from checked claims (OpenID Connect Core 1.0, section 5.1)."""
     subject: str = claims["sub"]
-    # Some providers write it as a text.
+    # Some providers send it as a string.
     unverified = claims.get("email_verified") in (False, "false")
     email = None if unverified else _clean_text(claims.get("email"))
     login = _clean_text(claims.get(options.name_claim))
@@ -157,16 +157,16 @@ def make_identity(claims: Mapping[str, Any], options: ProviderOptions) -> Identi
 
 
 def find_proven_name(identity: Identity, options: ProviderOptions) -> str | None:
-    """The name before the `@` that proves who somebody is in the catalog, if the options say so."""
+    """Return the name before the `@` if the options accept it as proof of a catalog user."""
     name, at, domain = (identity.login or "").casefold().partition("@")
     proven = {pattern.casefold() for pattern in options.proven_names}
     return name if name and f"*{at}{domain}" in proven else None
 
 
 def choose_role(identity: Identity, options: ProviderOptions) -> str | None:
-    """Role of a new person; None when only existing people may sign in.
+    """Choose the role of a new person; None if only existing people may sign in.
 
-    Members of an administrators' group are administrators in any case.
+    Members of an administrator group always become administrators.
     """
     if set(identity.groups) & set(options.administrator_groups):
         return permissions.ADMINISTRATOR
@@ -223,13 +223,13 @@ class Attempt(msgspec.Struct, frozen=True):
 
 
 def seal_attempt(attempt: Attempt, key: bytes) -> str:
-    """Encode the attempt as the value of a cookie, signed with a key derived from `key`."""
+    """Encode an attempt as a cookie value, signed with a key derived from `key`."""
     body = base64.urlsafe_b64encode(msgspec.json.encode(attempt))
     return f"{body.decode()}.{sign_content(key, _ATTEMPT_LABEL, body)}"
 
 
 def open_attempt(text: str, key: bytes, now: int) -> Attempt | None:
-    """Attempt in such a value; None if it was changed, has expired or is invalid."""
+    """Decode an attempt from a cookie value; None if changed, expired or invalid."""
     body, _, given = text.encode("utf-8", "replace").rpartition(b".")
     if not hmac.compare_digest(given, sign_content(key, _ATTEMPT_LABEL, body).encode()):
         return None

@@ -1,6 +1,6 @@
-"""A provider: guarded calls to it, and its discovery document and keys, both cached for an hour.
+"""Guarded calls to a provider, and its discovery document and keys, both cached for an hour.
 
-Calls are guarded as every outgoing one, with tighter bounds.
+Calls are guarded like every outgoing call, with tighter limits.
 """
 
 from collections.abc import Awaitable, Mapping
@@ -30,7 +30,7 @@ Keys = list[dict[str, Any]]
 
 
 class Fetch(Protocol):
-    """Makes one call, follows no redirect and never raises."""
+    """Calls a provider without following redirects; never raises."""
 
     def __call__(
         self, method: str, url: str, headers: Mapping[str, str], content: bytes | None = None
@@ -39,7 +39,7 @@ class Fetch(Protocol):
 
 
 class GuardedFetch:
-    """Calls within the settings of outgoing calls. Raises ConfigurationError for wrong ones."""
+    """Calls within the settings for outgoing calls. Raises ConfigurationError for invalid ones."""
 
     def __init__(self, settings: Settings) -> None:
         self._network = Network(settings)
@@ -90,7 +90,7 @@ class _KeySet(msgspec.Struct):
 
 
 class Provider:
-    """Provider of one issuer. Every method raises SignInError when it cannot be reached."""
+    """Provider of one issuer. Every method raises SignInError if the provider is unreachable."""
 
     def __init__(self, issuer: str, fetch: Fetch, clock: Clock) -> None:
         self._issuer = issuer
@@ -101,7 +101,7 @@ class Provider:
         self._renewed_at: int | None = None
 
     async def document(self) -> DiscoveryDocument:
-        """Discovery document, which has to be the issuer's own."""
+        """Get the discovery document, which has to name this issuer."""
         if self._document and self._is_fresh(self._document[0]):
             return self._document[1]
         url = f"{self._issuer.rstrip('/')}/.well-known/openid-configuration"
@@ -112,13 +112,13 @@ class Provider:
         return found
 
     async def keys(self) -> Keys:
-        """Signing keys for tokens, each as a JWK (RFC 7517)."""
+        """Get the signing keys for tokens, each as a JWK (RFC 7517)."""
         if self._keys and self._is_fresh(self._keys[0]):
             return self._keys[1]
         return await self._fetched_keys()
 
     async def renewed_keys(self) -> Keys | None:
-        """Keys fetched again; None if that was done less than a minute ago."""
+        """Fetch the keys again; None if fetched less than a minute ago."""
         now = self._clock()
         if self._renewed_at is not None and 0 <= now - self._renewed_at < _BETWEEN_RENEWALS:
             return None
@@ -150,7 +150,7 @@ class Provider:
 
 
 def decode_provider_reply(reply: HostReply, what: str, form: type[T]) -> T:
-    """JSON of a good reply. Raises SignInError, which quotes nothing from the provider."""
+    """Decode the JSON of a reply. Raises SignInError, which quotes nothing from the provider."""
     if reply.failure:
         raise SignInError(f"The provider's {what} did not arrive: {reply.failure}.")
     if reply.status != 200:
