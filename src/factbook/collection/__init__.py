@@ -1,1 +1,1 @@
-"""Collection of facts: planned, begun and worked off in batches."""
+"""Collection of facts: planning, starting and processing of runs, in batches."""

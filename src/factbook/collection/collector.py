@@ -1,4 +1,4 @@
-"""Execution of runs: begins those that are due, and collects, stores and retries their batches."""
+"""Execution of runs: begins due runs, then collects, stores and retries their batches."""
 
 import asyncio
 import time
@@ -41,28 +41,28 @@ from factbook.storage import Database, Transaction
 from factbook.telemetry.spans import NO_TRACER, Attributes, Span, Tracer
 
 log = structlog.get_logger("factbook.collecting")
-# A batch that was begun so often without an end is given up.
+# A batch begun this often without an end is abandoned.
 MOST_ATTEMPTS = 6
-# The client has repeated its calls already.
+# Few, because the client itself retries calls.
 _MOST_FAILURES = 3
-# A batch of 20 comes to single targets with its third attempt, one of 10,000 with its sixth.
+# A batch of 20 is down to single targets at its third attempt, a batch of 10,000 at its sixth.
 _MOST_PARTS = 8
 _LONGEST_BATCH = 5 * MINUTE
 _FIRST_PAUSE = 30 * SECOND
 _LONGEST_PAUSE = 10 * MINUTE
-# Begins another batch, if there is one, in the transaction that ends one.
+# Begins the next batch, if any, in the transaction that ends the previous one.
 Take = Callable[[Transaction], Batch | None]
 Finish = Callable[[Transaction], EndedRun | None]
-# After an attempt that failed unexpectedly.
+# Pause after an attempt that failed unexpectedly.
 _REST_AFTER_FAILURE = 40 * SECOND
-# What is collected beside the integrations that were configured, by the id of the source.
+# Integrations collected in addition to configured ones, by source id.
 Further = Callable[[], Awaitable[Mapping[str, Integration]]]
-# Runs that end, and processes that have begun some, may change what is due by then.
+# By then, ended runs or runs begun by other processes may change the due sources.
 _RETRY_PAUSE = 5 * SECOND
 # Lanes that one process works on at a time, whatever their queues allow.
 SLOTS = 8
 POLL_SECONDS = 1.0
-_STORE_SECONDS = 3.0  # at the end, for what has been brought
+_STORE_SECONDS = 3.0  # at shutdown, to store collected results
 
 
 class Result(NamedTuple):
@@ -168,9 +168,9 @@ def store_batch(
 def _observations_in_catalog(
     transaction: Transaction, source: DataSource, observations: Iterable[Observation]
 ) -> set[int]:
-    """The entities that are still in the catalog, and still of the owner of the source.
+    """The entities that are still in the catalog, and still belong to the source's owner.
 
-    One that was forgotten meanwhile would be stored for ever.
+    Facts of an entity that was forgotten meanwhile would be stored forever.
     """
     ids = [one.entity_id for one in observations]
     if source.ownership is None:
@@ -186,7 +186,7 @@ def batch_key(batch: Batch) -> Hashable:
 
 
 def _reason_to_give_up(batch: Batch, now: int) -> Missing | None:
-    """The reason to give the batch up, if there is one."""
+    """The reason to abandon the batch, if any."""
     if now >= batch.deadline:
         if batch.paused:
             return Missing(Outcome.RATE_LIMITED, "until after the end of the run")
@@ -201,7 +201,7 @@ def _failed_answer(reason: Missing) -> Collected:
 
 
 def _split_batch(batch: Batch, entities: Targets, client: HttpClient, now: int) -> Result:
-    """Split the batch, so that one target that cannot be processed does not block the others."""
+    """Split the batch, to keep one bad target from blocking the others."""
     targets = list(entities)
     if len(targets) == 1 or batch.attempts >= MOST_ATTEMPTS:
         reason = Missing(Outcome.TRANSIENT, "the collection failed; the log has more")
@@ -224,10 +224,10 @@ def _settle_answers(
 ) -> Result:
     """The facts to store, and the targets to retry in this run.
 
-    The known facts of these targets are stored at once, and their other values become stale. They
-    are counted with their last attempt. If an attempt that `advanced`, getting further than an
-    earlier one, reached a rate limit, it does not count: such attempts continue until the end of
-    the run.
+    Known facts of retried targets are stored at once, and their other values become stale. Such
+    targets are counted with their last attempt. An attempt that `advanced` further than earlier
+    ones and then reached a rate limit does not count as an attempt: these continue until the end
+    of the run.
     """
     limited = any(_has_outcome(Outcome.RATE_LIMITED, answer) for answer in answers.values())
     until = _resume_time(client.health, batch, now) if limited else None
@@ -247,7 +247,7 @@ def _settle_answers(
 
 
 def _work_to_retry(targets: list[str], entities: Targets) -> str:
-    """The targets as work, with the rest of the batch as context, for which no entity waits.
+    """The targets as work; the rest of the batch is included as context, without entities.
 
     Requests about several targets stay the same, so their responses are found in the cache kept for
     the next attempt.
@@ -305,7 +305,7 @@ def _count_entities(entities: Targets, targets: Iterable[str]) -> int:
 
 
 def _may_improve_answer(answer: Collected) -> bool:
-    """Return true if another attempt may bring more facts of a target."""
+    """Return true if another attempt may find more facts of a target."""
     return any(missing.retried for missing in answer.missing.values())
 
 
@@ -324,7 +324,7 @@ def _resume_time(health: ClientHealth, batch: Batch, now: int) -> int:
 
 
 class Attempts:
-    """Attempts of one process, with what it keeps between them."""
+    """Attempts of one process, and the state kept between them."""
 
     def __init__(self, database: Database, clients: Clients, clock: Clock, tracer: Tracer) -> None:
         self._database = database
@@ -333,13 +333,13 @@ class Attempts:
         self._tracer = tracer
         self._counted: WeakKeyDictionary[HttpClient, int] = WeakKeyDictionary()
         self._caches = AnswerCaches()
-        # Whose results are being stored.
+        # Batches whose results are being stored.
         self.finishing: set[Batch] = set()
 
     async def make(
         self, batch: Batch, integration: Integration, following: Callable[[], Take]
     ) -> Batch | None:
-        """Work on a batch; returns the one that was begun with its end.
+        """Work on a batch; returns the next batch, begun in the same transaction as its end.
 
         A batch whose result cannot be stored is begun again later.
         """
@@ -414,7 +414,7 @@ class Attempts:
 
     def _figures(self, client: HttpClient, result: Result) -> BatchFigures:
         health = client.health
-        # Of calls made for several batches at once, each is counted with the first to end.
+        # Calls shared by several batches are counted with the first batch to end.
         calls = health.calls - self._counted.get(client, 0)
         self._counted[client] = health.calls
         left = min((one.remaining for one in health.allowances.values()), default=None)
@@ -440,16 +440,16 @@ def report_end(ended: EndedRun, tracer: Tracer) -> None:
         "factbook.run.skipped": run.skipped,
         "factbook.run.calls": run.calls,
     }
-    # What follows the first word of an error says more than a trace should.
+    # The rest of an error has more detail than a trace should.
     failure = (run.error or "failed").partition(":")[0] if run.state == "failed" else None
     trace = run_start.run_trace(run.source_id, run.id, run.deadline)
     tracer.ended(trace, figures, run.started_at, run.finished_at or run.started_at, failure)
 
 
 class Collector:
-    """The loop that collects from these integrations, in the process that leads."""
+    """The loop that collects from these integrations, in the leading process."""
 
-    # A lane goes on for so many seconds while others may be waiting for its slot.
+    # Seconds that a lane may keep its slot while others may be waiting.
     TURN: ClassVar = 1.0
 
     def __init__(
@@ -474,7 +474,7 @@ class Collector:
         self._tracer = tracer
         self._clients = Clients(connect)
         for one in integrations:
-            self._clients.of(one)  # whose address may be wrong, which is told before any work
+            self._clients.of(one)  # fails early for a wrong address
         self._attempts = Attempts(database, self._clients, clock, tracer)
         self._lanes: dict[asyncio.Task[None], Lane] = {}
         self._serving = 0
@@ -493,11 +493,11 @@ class Collector:
             self._looked_at = now
             if await self._look() or not 0 < self._nothing_before - now <= _RETRY_PAUSE:
                 async for _ in self._begun():
-                    await self.take()  # to plan the next takes a while
+                    await self.take()  # planning the next takes a while
         await self.work()
 
     async def work(self) -> None:
-        """Do one round: begin lanes in which something waits, and wait briefly for one to end."""
+        """Do one round: begin lanes with ready batches, and wait briefly for one to end."""
         self._done.clear()
         await self.take()
         with suppress(TimeoutError):
@@ -526,7 +526,7 @@ class Collector:
         if held:
             await asyncio.wait(held, timeout=_STORE_SECONDS)
         if has_begun:
-            # Without it each counts an attempt.
+            # If not released, each batch counts an attempt.
             with suppress(UnavailableError, TimeoutError):
                 async with asyncio.timeout(shutdown.RELEASE_SECONDS):
                     await self._database.write(
@@ -534,16 +534,16 @@ class Collector:
                     )
 
     async def stand_by(self) -> None:
-        """Leave everything to the process that collects."""
+        """Leave everything to the collecting process."""
         await self.let_go()
         await asyncio.sleep(POLL_SECONDS)
 
     async def begin_due(self) -> int:
-        """Begin a run of every source that is due by its cadence; returns the number of runs."""
+        """Begin a run of every due source; returns the number of runs."""
         return sum([begun async for begun in self._begun()])
 
     async def _begun(self) -> AsyncIterator[bool]:
-        """Begin one source after another; yields true for each run made."""
+        """Begin due sources one after another; yields true for each run begun."""
         now = self._clock()
         await self._look()
         cadences = {
@@ -569,7 +569,7 @@ class Collector:
         return True
 
     async def _begin(self, integration: Integration, last: int | None, now: int) -> bool:
-        """Begin a run, unless somebody else has."""
+        """Begin a run, unless another process has."""
         since = 0 if last is None else last + 1
         with (
             self._tracer.span("plan", {"factbook.source.id": integration.source.id}),
@@ -584,13 +584,13 @@ class Collector:
         return False
 
     async def take(self) -> int:
-        """Begin lanes in which something waits, up to the capacity; returns their number."""
+        """Begin lanes with ready batches, up to the capacity; returns their number."""
         free = self._slots - len(self._lanes)
         if free <= 0:
             return 0
         ready = await run_queue.list_ready_lanes(self._database, self._integrations, self._clock())
         new = [lane for lane in ready if lane not in self._lanes.values()]
-        # Those that have waited longest.
+        # Longest waiting first.
         new.sort(key=lambda lane: self._served_at.get(lane, 0.0))
         for lane in new[:free]:
             task = asyncio.create_task(self._serve(lane))
@@ -603,7 +603,7 @@ class Collector:
         self._done.set()
 
     async def _serve(self, lane: Lane) -> None:
-        """Work on the batches of a lane until none is ready, or others wait for their turn."""
+        """Work on the batches of a lane until none is ready, or other lanes wait for a slot."""
         self._serving += 1
         end = time.monotonic() + self.TURN
         try:
@@ -616,9 +616,9 @@ class Collector:
             self._serving -= 1
 
     async def _stretch(self, lane: Lane, end: float) -> bool:
-        """Work on batches of the lane that follow one another; returns false if there is none.
+        """Work on consecutive batches of the lane; returns false if none is ready.
 
-        Of suspects one is begun at a time: of several, one may be what kills the process.
+        Only one suspect is begun at a time, as any of them may kill the process.
         """
         if batch := await self._begin_next(lane, suspects=False):
             while batch and self._goes_on():
@@ -636,7 +636,7 @@ class Collector:
         return await self._database.write(self._take(lane, suspects=suspects))
 
     def _following(self, lane: Lane, end: float) -> Take:
-        """Function that begins the next batch of the lane, with the end of the one before."""
+        """Function that begins the lane's next batch when the previous one ends."""
         if not self._may_go_on(end):
             return _take_nothing
         return self._take(lane, suspects=False, alone=False)
@@ -661,7 +661,7 @@ class Collector:
         return None if task.cancelled() else task.result()
 
     def _may_go_on(self, end: float) -> bool:
-        """Return true if a lane whose turn is until then may have another batch."""
+        """Return true if a lane whose turn ends then may begin another batch."""
         return self._goes_on() and (self._serving < self._slots or time.monotonic() <= end)
 
     def _goes_on(self) -> bool:

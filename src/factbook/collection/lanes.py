@@ -1,11 +1,11 @@
-"""Collection by any number of workers on PostgreSQL, among which DBOS distributes lanes.
+"""Collection by any number of workers on PostgreSQL; DBOS distributes lanes among them.
 
-A lane is a place in the queue of a credential: as many batches of it are under way at a time, over
-all workers, as there are places. A lane works on its batches one after another, in our order; to
-DBOS it is one workflow. What has to be done stands in our rows alone, so that of a lane which is
-lost nothing has to be recovered: it is deleted, and handed on anew.
+Each credential has a queue with a number of lanes, which limits its concurrent batches across all
+workers. A lane works on its batches one after another, in our order; in DBOS, each lane is one
+workflow. Pending work is stored only in our own rows. A lost lane needs no recovery: it is deleted
+and distributed again.
 
-Only processes that distribute import this module: DBOS takes a second and 40 MB.
+Only processes that distribute lanes import this module: DBOS takes a second and 40 MB.
 """
 
 import asyncio
@@ -37,23 +37,23 @@ from factbook.storage.postgresql_connections import make_connection_options
 log = structlog.get_logger("factbook.collecting")
 
 _DBOS_QUEUE = "factbook"
-# DBOS is asked for lanes at intervals, so that some are under way between two.
+# Several, because workers poll DBOS for lanes only at intervals.
 _LANE_SLOTS = 10
-# How often workers ask DBOS for lanes.
+# Interval at which workers poll DBOS for lanes.
 _ASKED_SECONDS = 1.0
-# How long lanes may take to end, and DBOS itself, which waits for the database without a limit.
+# Time limits for lanes to end, and for DBOS, which would wait for the database indefinitely.
 _LANES_SECONDS = 2
 _STOP_SECONDS = 3.0
 _CONNECTIONS = 4
-# What DBOS keeps of lanes that have ended.
+# Retention of ended lanes in DBOS.
 _WORKFLOWS_KEPT = 10 * MINUTE
 _PRUNED_AT_ONCE = 1_000
 
 
 class LaneCollector(Collector):
-    """One of the workers; the one that leads also begins runs and hands their lanes on."""
+    """A worker; the leader also begins runs and distributes their lanes."""
 
-    # To hand a lane on takes about a second.
+    # Distributing a lane takes about a second.
     TURN = 10.0
 
     def __init__(
@@ -74,24 +74,24 @@ class LaneCollector(Collector):
         self._pruned_at = 0
 
     async def tick(self) -> None:
-        """Begin due runs, and hand on their lanes."""
+        """Begin due runs, and distribute their lanes."""
         await self._start()
         await super().tick()
 
     async def stand_by(self) -> None:
-        """Serve the lanes that come while another worker leads."""
+        """Serve distributed lanes while another worker leads."""
         await self._start()
         await self._look()
         await asyncio.sleep(POLL_SECONDS)
 
     async def work(self) -> None:
-        """Hand on the lanes in which something waits, and take those of dead workers from them."""
+        """Distribute lanes with ready batches, and reclaim the lanes of dead workers."""
         await self.take()
         await self._prune()
         await asyncio.sleep(POLL_SECONDS)
 
     async def take(self) -> int:
-        """Hand on each lane in which something waits, and which no worker has; their number."""
+        """Distribute each lane that has ready batches and no worker; returns their number."""
         ready = await run_queue.list_ready_lanes(self._database, self._integrations, self._clock())
         known = await self._live() if ready else ()
         new = [lane for lane in ready if _lane_name(lane) not in known]
@@ -104,7 +104,7 @@ class LaneCollector(Collector):
         return len(new)
 
     async def stop(self) -> None:
-        """Store finished work, leave the rest to others at once, and end DBOS."""
+        """Store finished work, release the rest to others at once, and end DBOS."""
         self._stopping = True
         ending = asyncio.create_task(self._end_dbos())
         try:
@@ -126,9 +126,9 @@ class LaneCollector(Collector):
             self._is_registered = True
 
     def _launch(self) -> None:
-        """Start DBOS, whose tables are made by whoever is first."""
+        """Start DBOS; the first process creates its tables."""
         engine = _build_engine(self._url)
-        # Without a handler DBOS would add one that does not write as the others do.
+        # Without a handler, DBOS would add one with a different format.
         logging.getLogger("dbos").addHandler(logging.NullHandler())
         DBOS(config=_dbos_config(engine, self._holder))
 
@@ -138,10 +138,10 @@ class LaneCollector(Collector):
 
         self._workflow = lane
         try:
-            # On the event loop, so that lanes run on it, beside the pools that belong to it.
+            # Launched on the event loop, to run lanes there with the loop's own pools.
             DBOS.launch()
         except BaseException:
-            # One that the database left halfway is started again from the beginning.
+            # A launch interrupted by the database is repeated from the start.
             _end_dbos(engine)
             _renew_executor()
             raise
@@ -154,11 +154,11 @@ class LaneCollector(Collector):
             _renew_executor()
 
     def _goes_on(self) -> bool:
-        # After a pause, as of a whole machine, others have taken over.
+        # After a long pause, such as a suspended machine, others have the lanes.
         return not (self._stopping or self._leadership.lapsed)
 
     async def _live(self) -> set[str]:
-        """The lanes that wait or that a live worker has; those of dead ones are deleted."""
+        """The lanes that wait or have a live worker; lanes of dead workers are deleted."""
         found = await DBOS.list_workflows_async(
             status=["ENQUEUED", "PENDING"],
             queue_name=_DBOS_QUEUE,
@@ -200,25 +200,25 @@ def _lane_name(lane: Lane) -> str:
 
 
 def _end_dbos(engine: Engine, seconds: int = 0) -> None:
-    """End DBOS and its connections, after the lanes that end in these seconds."""
+    """End DBOS and its connections, after waiting this many seconds for lanes."""
     DBOS.destroy(destroy_registry=True, workflow_completion_timeout_sec=seconds)
     engine.dispose()
 
 
 def _renew_executor() -> None:
-    """Replace the executor that DBOS has put into the loop, and shuts down."""
+    """Replace the loop's executor, which DBOS has set and shuts down."""
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor())
 
 
 async def _run_within(seconds: float, work: Callable[[], None]) -> None:
-    """Do this on a thread that is left behind if it takes longer, by the process's end, too."""
+    """Do the work on a thread that is abandoned after this time, also at process exit."""
     loop, ended = asyncio.get_running_loop(), asyncio.Event()
 
     def run() -> None:
         try:
             work()
         finally:
-            with suppress(RuntimeError):  # of a loop that did not wait so long
+            with suppress(RuntimeError):  # the loop may be closed by then
                 loop.call_soon_threadsafe(ended.set)
 
     threading.Thread(target=run, daemon=True).start()
@@ -228,7 +228,7 @@ async def _run_within(seconds: float, work: Callable[[], None]) -> None:
 
 
 def _build_engine(url: str) -> Engine:
-    """Connections like our own: the address may say what only libpq understands."""
+    """Engine with connections like our own: only libpq understands all forms of the address."""
     connect = partial(psycopg.connect, url, **make_connection_options(conninfo_to_dict(url)))
     address = "postgresql+psycopg://"
     return create_engine(
@@ -239,13 +239,13 @@ def _build_engine(url: str) -> Engine:
 def _dbos_config(engine: Engine, holder: str) -> DBOSConfig:
     return {
         "name": "factbook",
-        "system_database_url": "postgresql:///factbook",  # names the kind of the engine
+        "system_database_url": "postgresql:///factbook",  # only selects the engine type
         "system_database_engine": engine,
         # Workers of any release serve each other's lanes, which hold no code.
         "application_version": "1",
         "executor_id": holder,
         "log_level": "WARNING",
         "use_listen_notify": False,
-        # Lanes are told nothing by DBOS, but its end waits for one such interval.
+        # Lanes get no notifications from DBOS, but its shutdown waits for one such interval.
         "notification_listener_polling_interval_sec": 0.5,
     }

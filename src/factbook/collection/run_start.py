@@ -1,4 +1,4 @@
-"""Start of runs: their plans, runs on request and of new entities, and samples of the catalog."""
+"""Start of runs: plans, runs on request and for new entities, and samples of the catalog."""
 
 import asyncio
 from collections import Counter
@@ -37,25 +37,25 @@ log = structlog.get_logger("factbook.collecting")
 _ENTITIES_IN_PORTION = 500
 _DEFAULT_TIMEOUT = 20 * MINUTE
 _NOT_PLANNED = "upstream-error: the run could not be planned; the log has more"
-# Entities by what is asked for: those that point to the same share one answer.
+# Entity ids by target: entities with the same target share one answer.
 Targets = dict[str, list[int]]
 _SAMPLE_LEASE = "catalog-sample"
 _SAMPLED_AT_ONCE = 1_000
 _request_log = structlog.get_logger("factbook.data_sources")
-# Refresh requests that are taken in one transaction.
+# Refresh requests per transaction.
 _REQUESTS_AT_ONCE = 1_000
-# Counter of the first position in the feed that was not looked at.
+# Counter of the first unread feed position.
 _PLACE_COUNTER: Final = "collected_event"
 _ARRIVALS_LEASE: Final = "arrivals"
 _ADDED_EVENTS: Final = EventFilter(types=("entity.added",))
-# Entities of one look: more than a row of the feed tells of.
+# Entities per page: more than one feed row has.
 _EVENTS_AT_ONCE: Final = 2_000
-# Between two looks of which the first began runs: entities that come one by one share them.
+# Pause after a page that began runs: entities added one by one share the next runs.
 ARRIVALS_PAUSE: Final = 10 * SECOND
 
 
 class RunPlan(NamedTuple):
-    """The batches of a run, and new reasons for entities without a place in one.
+    """The batches of a run, and new reasons for entities that are in no batch.
 
     With an `error` the run fails at once.
     """
@@ -70,7 +70,7 @@ class RunPlan(NamedTuple):
 
 
 class NothingToCollectError(Exception):
-    """Error for an entity that the source is not about."""
+    """Error for an entity outside the source's filter."""
 
 
 class UnderWayError(Exception):
@@ -87,11 +87,11 @@ async def begin_run(
     write: Write | None = None,
     tracer: Tracer = NO_TRACER,
 ) -> Begun:
-    """Begin a run of every entity that the source is about, or of one, in a transaction of `write`.
+    """Begin a run of all the source's entities, or of a single entity, in a transaction of `write`.
 
-    With `since` the run is one by cadence: another that started at or after that time precludes it,
-    and if it cannot be planned, it is recorded as failed. Raises UnderWayError if a run of every
-    entity precludes it, and NothingToCollectError if the source is not about the one.
+    With `since` the run is scheduled: a run that started at or after that time precludes it, and a
+    failure to plan is recorded as a failed run. Raises UnderWayError if a full run precludes it,
+    and NothingToCollectError if the entity is outside the source's filter.
     """
     if entity_id is None:
         make = await _planned_run(database, integration, now, since)
@@ -111,7 +111,7 @@ async def begin_run(
 async def begin_or_join_run(
     database: Database, integration: Integration, now: int, entity_id: int | None, write: Write
 ) -> int:
-    """The id of a run that `begin` begins, or of the run of every entity that precludes it."""
+    """The id of the run that `begin` begins, or of the full run that precludes it."""
     while True:
         try:
             begun = await begin_run(database, integration, now, entity_id=entity_id, write=write)
@@ -119,7 +119,7 @@ async def begin_or_join_run(
         except UnderWayError:
             under_way = partial(runs.find_current_run, source_id=integration.source.id)
             run_id = await database.write(under_way)
-            if run_id is not None:  # else it has ended meanwhile
+            if run_id is not None:  # else that run has ended meanwhile
                 return run_id
 
 
@@ -131,9 +131,9 @@ def begin_run_of_some(
     *,
     is_asked_for: bool = True,
 ) -> Begun | None:
-    """Begin a run of those among these entities that the source is about; None if it has none.
+    """Begin a run of these entities, as far as the source's filter matches; None if none match.
 
-    Unless it is asked for, a run that cannot be planned is recorded as failed.
+    Unless `is_asked_for`, a run that cannot be planned is recorded as failed.
     """
     rows = transaction.all(
         *stored_entities.entities_among_sql(_tracked_condition(integration.source), ids)
@@ -155,7 +155,7 @@ def begin_run_of_some(
 async def _planned_run(
     database: Database, integration: Integration, now: int, since: int | None
 ) -> Callable[[Transaction], Begun]:
-    """A function that makes the run of every entity; raises UnderWayError."""
+    """A function that creates the full run; raises UnderWayError."""
     try:
         planned = await _plan_run(database, integration)
     except UnavailableError:
@@ -185,7 +185,7 @@ def _enqueue_plan(
     whole: bool = True,
     since: int | None = None,
 ) -> Begun:
-    """Create a run of the plan; raises UnderWayError if a run of every entity precludes it."""
+    """Create a run of the plan; raises UnderWayError if a full run precludes it."""
     source = integration.source
     order = RunOrder(
         source.id,
@@ -211,11 +211,11 @@ def _enqueue_plan(
 
 
 async def _plan_run(database: Database, integration: Integration) -> RunPlan:
-    """The plan for every entity that the source is about; those never collected come first."""
+    """The plan for all the source's entities; those never collected come first."""
     last = await store.find_last_collections(database, integration.source.id)
     targets, missing = Targets(), list[Observation]()
     async for portion in _every_entity(database, integration.source):
-        # What users define may take its time to say what an entity points to.
+        # User-defined sources may take long to compute targets.
         await asyncio.to_thread(_sort_portion, integration, portion, targets, missing)
     return _build_plan(integration, targets, missing, last)
 
@@ -231,7 +231,7 @@ def run_trace(source_id: str, run_id: int, deadline: int) -> Work:
 
 
 def batch_targets(work: str) -> Targets:
-    """The targets of a batch, with the entities that point to each."""
+    """The targets of a batch, with the entity ids of each."""
     return dict(msgspec.json.decode(work, type=list[tuple[str, list[int]]]))
 
 
@@ -333,7 +333,7 @@ async def sample_catalog(database: Database, sources: Sequence[DataSource], now:
     try:
         return await _sample_sources(database, own, now)
     except BaseException:
-        # What is missing is sampled in the next round, not only when samples are due again.
+        # Missing samples are taken in the next round, not when samples are due again.
         await lease.release_lease(database, _SAMPLE_LEASE, holder)
         raise
 
@@ -371,7 +371,7 @@ async def run_now(
     """Begin to collect a source now, for every entity or for the one with this reference.
 
     `write` is as in `define`. Raises InputError, NotFoundError, and ConflictError if the source
-    is not collected, is not about the entity, or is already being collected as a whole.
+    is not collected, does not match the entity, or already has a full run in progress.
     """
     known = await registry.latest()
     if source_id not in known.sources:
@@ -408,10 +408,10 @@ async def retry_given_up(
     write: Write,
     tracer: Tracer = NO_TRACER,
 ) -> int:
-    """Begin a run of the entities of a source's batches that were given up; returns its id.
+    """Begin a run of the entities in a source's abandoned batches; returns its id.
 
-    `write` is as in `define`. Raises ConflictError if there are none, or the source is not
-    collected any more.
+    `write` is as in `define`. Raises ConflictError if no batch was abandoned, or the source is no
+    longer collected.
     """
     integration = (await registry.latest()).integrations.get(source_id)
     now = await lease.fetch_shared_time(database, clock)
@@ -489,7 +489,7 @@ def _not_collected_error(source_id: str, known: SourceSnapshot) -> ConflictError
 
 
 class Arrivals:
-    """The follower of the feed; of all processes, one at a time has it."""
+    """Follower of the feed for new entities, run by one process at a time."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
@@ -498,9 +498,9 @@ class Arrivals:
         self._begun_at: int | None = None
 
     async def collect(self, integrations: Sequence[Integration]) -> int:
-        """Begin runs of entities that are new; returns how many were looked at.
+        """Begin runs of new entities; returns the number of entities examined.
 
-        Sources without a cadence are only collected when they are asked.
+        Sources without a cadence are only collected on request.
         """
         if self._begun_at is not None and 0 <= self._clock() - self._begun_at < ARRIVALS_PAUSE:
             return 0
@@ -512,18 +512,18 @@ class Arrivals:
             refs, place = await self._page(place, end)
             if refs:
                 return await self._begin(wanted, refs, stored, place)
-            # Kept in memory alone: most events are of facts, and would each be a write.
+            # Kept in memory only: most events are about facts, and each would cause a write.
             self._place = place
         return 0
 
     async def _page(self, place: int, end: FeedPosition) -> tuple[list[str], int]:
-        """The references of new entities in the next rows, and the place behind these."""
+        """The references of new entities in the next rows, and the place after these."""
         try:
             page = await page_events(
                 self._database, FeedPosition(place, 0), _ADDED_EVENTS, _EVENTS_AT_ONCE
             )
         except GoneError:
-            # Forgotten, or of a backup: the sources' next runs find what is new.
+            # Expired, or from a backup: the sources' next runs find new entities.
             return [], end.position
         return _whole_rows(page), page.next.position
 
@@ -533,12 +533,12 @@ class Arrivals:
         now = await lease.fetch_shared_time(self._database, self._clock)
         begun = (await runs.fetch_starts(self._database, now + housekeeping.LARGEST_LEAD)).last
         if any(one.source.id not in begun for one in integrations):
-            # Its first run begins at once, and plans for what is there.
+            # A new source's first run begins at once and covers existing entities.
             return 0
 
         found = await self._database.write(partial(stored_entities.read_ids_of_refs, refs=refs))
         ids = set(found.values())
-        # Each in a write of its own: others write in between, however many sources there are.
+        # A separate write per source lets others write in between.
         for one in integrations:
             begin = partial(_begin_arrivals, integration=one, ids=ids, stored=stored, now=now)
             if not await self._database.write(begin):
@@ -552,9 +552,9 @@ class Arrivals:
 def _begin_arrivals(
     transaction: Transaction, *, integration: Integration, ids: set[int], stored: int, now: int
 ) -> bool:
-    """Begin a run of what a source does not know; false if another process looked at them.
+    """Begin a run of entities new to the source; false if another process has.
 
-    A source that cannot plan it does not keep others from theirs: its next run finds the entities.
+    A source that fails to plan does not stop the others: its next run finds the entities.
     """
     if not _lock_place(transaction, stored):
         return False
@@ -565,7 +565,7 @@ def _begin_arrivals(
 
 
 def _store_place(transaction: Transaction, *, stored: int, place: int) -> bool:
-    """Go on behind these entities; false if another process did."""
+    """Store the place after these entities; false if another process did."""
     if not _lock_place(transaction, stored):
         return False
     put_counter(transaction, _PLACE_COUNTER, place)
@@ -573,22 +573,22 @@ def _store_place(transaction: Transaction, *, stored: int, place: int) -> bool:
 
 
 def _lock_place(transaction: Transaction, stored: int) -> bool:
-    """Keep other processes from the place; false if it is another by now."""
+    """Lock the place; false if another process has moved it."""
     transaction.lock(_ARRIVALS_LEASE)
     return select_counter(transaction, _PLACE_COUNTER) == stored
 
 
 def _known_entities(transaction: Transaction, source_id: str, ids: set[int]) -> set[int]:
-    """Those of these entities that a source knows something of, or is about to."""
+    """The entities that a source has facts about, or has queued."""
     works = run_queue.list_unfinished_work(transaction, source_id)
     targets = (found for work in works for found in batch_targets(work).values())
-    # Looked at last: what is stored meanwhile was in a batch before.
+    # Read last: facts stored meanwhile were in a batch read above.
     return set(chain.from_iterable(targets)) | store.select_collected(
         transaction, source_id, sorted(ids)
     )
 
 
 def _whole_rows(page: FeedPage) -> list[str]:
-    """The references of a page without those of a row that goes on behind it."""
+    """The references of a page, without those of a row that continues on the next page."""
     cut = page.next.position if page.next.item else None
     return [event.subject for event in page.events if event.place.position != cut]

@@ -1,4 +1,4 @@
-"""Clients with which integrations call their hosts, and their memory between runs."""
+"""HTTP clients for integrations, and their memory between runs."""
 
 import asyncio
 import zlib
@@ -17,25 +17,25 @@ from factbook.telemetry.spans import NO_TRACER, Tracer
 if TYPE_CHECKING:
     from factbook.outbound.network import Sender
 
-# Makes the client with which an integration asks its host.
+# Creates the client for an integration's host.
 Connect = Callable[[Integration], HttpClient]
-# What is left of an integration that is not configured any more.
+# Leftover values of integrations that are no longer configured.
 MEMORY_DAYS = 30
 _ORPHANS_KEPT = MEMORY_DAYS * DAY
-# The first bytes of what integrations compress.
+# The first bytes of compressed values.
 _COMPRESSED_START: Final = zlib.compress(b"", level=1)[:2]
 _LONGEST_MEMORY_TEXT: Final = 64 * 1024 * 1024
 _MEMORIES_AT_ONCE: Final = 20
 
 
 class ClientFactory:
-    """Factory of clients that use the network described by the settings.
+    """Factory of clients that use the network settings.
 
-    The clients of one credential share a governor, and the connections to a host.
+    Clients with the same credential share a governor and the connections to each host.
     """
 
     def __init__(self, settings: Settings, clock: Clock, tracer: Tracer = NO_TRACER) -> None:
-        # Heavy to import, and of no use to a service without integrations.
+        # Slow to import, and unused without integrations.
         from factbook.outbound.network import Network  # noqa: PLC0415
 
         self._network = Network(settings, tracer=tracer)
@@ -43,7 +43,7 @@ class ClientFactory:
         self._shared: dict[str, _Shared] = {}
 
     def client(self, integration: Integration) -> HttpClient:
-        """A client with the integration's credential, and one for each further host.
+        """A client with the integration's credential, including one for each further host.
 
         Raises ConfigurationError for an invalid address.
         """
@@ -85,7 +85,7 @@ class ClientFactory:
 
 
 class _Shared(NamedTuple):
-    """State shared by the clients of one edition of a credential, by further host ("": its own)."""
+    """State shared by clients with the same credential edition, by further host ("": main host)."""
 
     edition: str
     governors: dict[str, Governor]
@@ -148,10 +148,10 @@ class DatabaseMemory:
         if key in self._fresh:
             return self._fresh[key][0]
         if self._reading is None:
-            # It begins to run when all that are ready now have asked.
+            # The task starts after every task that is ready now has added its key.
             self._reading = asyncio.create_task(self._read())
         self._wanted.add(key)
-        # One that is cancelled leaves the answer to the others.
+        # If one caller is cancelled, the others still get the answer.
         return (await asyncio.shield(self._reading)).get(key)
 
     async def _read(self) -> dict[str, bytes]:
@@ -176,7 +176,7 @@ class DatabaseMemory:
 
 async def sweep_memories(database: Database, source_ids: list[str], now: int) -> int:
     """Delete values that have expired or belong to none of these sources; returns their number."""
-    # Looked for before, as others write meanwhile.
+    # Read outside the transaction, to keep writers from waiting.
     outlived = await database.one("SELECT 1 FROM memories WHERE forget_at <= ? LIMIT 1", (now,))
     orphans = [id_ for (id_,) in await database.all(_ORPHANED, (source_ids,))]
     if not (outlived or orphans):
@@ -192,7 +192,7 @@ def delete_source_memories(transaction: Transaction, source_id: str) -> None:
 async def delete_mentions(
     database: Database, mentions: Callable[[str], bool], write: Write | None
 ) -> int:
-    """Delete the values that mention something; returns their number.
+    """Delete the values that mention any of the texts; returns their number.
 
     Deleted answers are fetched again. Without `write`, they are only counted.
     """
@@ -210,7 +210,7 @@ async def delete_mentions(
 
 
 def _memory_texts(value: bytes) -> Iterator[str]:
-    """The value, and what is compressed in it."""
+    """The value, and its decompressed contents."""
     yield value.decode("utf-8", "replace")
     place = value.find(_COMPRESSED_START)
     while place >= 0:
@@ -247,7 +247,7 @@ ON CONFLICT (source_id, key) DO UPDATE SET value = excluded.value,
 
 _DELETE_EXPIRED = "DELETE FROM memories WHERE forget_at <= ?"
 
-# From source to source by the index.
+# Jumps from source to source in the index.
 _ORPHANED = """
 WITH RECURSIVE sources (id) AS (
     SELECT MIN(source_id) FROM memories

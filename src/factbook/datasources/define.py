@@ -1,6 +1,6 @@
-"""Definition of data sources, by editors and by members of the groups that own them; connections.
+"""Changes to data sources by editors and members of the owning groups; changes to connections.
 
-`write` opens the transaction of a change.
+`write` runs the change in a transaction.
 """
 
 import asyncio
@@ -52,7 +52,7 @@ async def read_source(
 ) -> CustomSourceDefinition:
     """The definition in a document.
 
-    Raises the errors of `documents.read`, and ConflictError for the id of a builtin source.
+    Raises the errors of `read_definition`, and ConflictError for the id of a builtin source.
     """
     found = await documents.read_definition(document, _parse_source, max_depth, source_id)
     check_custom_id(document["id"], registry)
@@ -84,7 +84,7 @@ def check_custom_id(source_id: str, registry: Registry) -> None:
 
 
 async def find_source(registry: Registry, source_id: str) -> DataSource:
-    """The source with this id, builtin or custom, as it is at this moment; raises NotFoundError."""
+    """The current source with this id, builtin or custom; raises NotFoundError."""
     sources = (await registry.latest()).sources
     source = sources.get(source_id)
     if source is None:
@@ -162,12 +162,12 @@ async def delete_source(
 ) -> None:
     """Delete a source with its facts, their history and its runs.
 
-    The history goes before, by transactions of `drop`. Raises NotFoundError, and ConflictError for
-    a builtin source.
+    `drop_history` deletes the history first, in its own transactions. Raises NotFoundError, and
+    ConflictError for a builtin source.
     """
     check_custom_id(source_id, registry)
     await source_store.existing(database, source_id)
-    # What is large goes in portions, and first: what is left of it can be deleted again.
+    # History is large: it is deleted first, in portions. If interrupted, deletion can be repeated.
     await retention.drop_history(database, source_id, drop or database.write)
 
     def work(transaction: Transaction) -> None:
@@ -187,11 +187,11 @@ def _log_change(event: str, stored: StoredSource, registry: Registry, actor: str
 
 
 class OwnedSource(OwnedDefinition[StoredSource]):
-    """A data source that groups of the actor own, as it has to stay.
+    """Guard of a write to a data source that the actor's groups own, before and after.
 
-    To change it they have to own what is published and what is drafted; with another permission
-    than SOURCE_WRITE, such as that to run it, what is in effect. `configured` are the connections
-    of the settings: what is written asks no connection that is not shared with its owner.
+    SOURCE_WRITE requires ownership of the published document and the draft; other permissions, such
+    as running the source, of the document in effect. `configured` are the connections of the
+    settings. A written source may only use connections that are shared with its owner.
     """
 
     def __init__(
@@ -215,12 +215,12 @@ class OwnedSource(OwnedDefinition[StoredSource]):
         self, transaction: Transaction, before: StoredSource | None, after: StoredSource | None
     ) -> None:
         """Raise InvalidItemsError for a connection that the owner may not use."""
-        # Whatever is asked by now, it can be deleted.
+        # A source can be deleted whatever its connection.
         if after is not None and after != before and self._needed == SOURCE_WRITE:
             self._check_connection(transaction, after)
 
     def _check_connection(self, transaction: Transaction, stored: StoredSource) -> None:
-        """Raise InvalidItemsError if the owner may not use the connection of what is written."""
+        """Raise InvalidItemsError if the owner may not use the connection of the written source."""
         handler = stored.written["handlerDefinition"]
         name, owner = (
             handler["config"]["connection"] if handler["type"] == "http" else None,
@@ -245,7 +245,7 @@ async def is_own_source(
     trust: PeopleTrust,
     needed: str = SOURCE_WRITE,
 ) -> bool:
-    """True if groups of the actor own what they need to own, as above."""
+    """True if the actor's groups own the source, as OwnedSource requires."""
     return _owners_of_versions(stored, needed) <= await people_trust.read_groups(
         database, actor, trust
     )
@@ -254,7 +254,7 @@ async def is_own_source(
 async def check_own_source(
     database: Database, stored: StoredSource, actor: str, trust: PeopleTrust
 ) -> None:
-    """Raise NotAllowedError unless groups of the actor own the source, published and drafted."""
+    """Raise NotAllowedError unless the actor's groups own the published source and its draft."""
     if not await is_own_source(database, stored, actor, trust):
         raise _not_own_error(SOURCE_WRITE)
 
@@ -262,9 +262,9 @@ async def check_own_source(
 async def check_trial_allowed(
     database: Database, source_id: str, owner: str | None, actor: str, trust: PeopleTrust
 ) -> None:
-    """Raise NotAllowedError for a trial of a definition that is not of a group of the actor.
+    """Raise NotAllowedError for a trial of a definition that no group of the actor owns.
 
-    So is one under the id of a source of others.
+    The same holds for a definition with the id of a source that others own.
     """
     stored = await source_store.one(database, source_id)
     if stored is not None:
@@ -323,7 +323,7 @@ async def list_connections(database: Database, registry: Registry) -> list[Conne
 async def list_shared_connections(
     database: Database, registry: Registry, person: str, trust: PeopleTrust
 ) -> list[ConnectionDetail]:
-    """The connections that are shared with groups of the person, by name."""
+    """The connections that are shared with the person's groups, by name."""
     groups = await people_trust.read_groups(database, person, trust)
     return [
         one for one in await list_connections(database, registry) if groups & {*one.shared_with}
@@ -394,7 +394,7 @@ def _check_name(name: str, registry: Registry) -> None:
 
 
 def no_such_connection(name: str, known: Iterable[ConnectionDetail]) -> NotFoundError:
-    """The error for an unknown connection, with the names of those that the caller may see."""
+    """The error for an unknown connection, with the names that the caller may see."""
     return no_such("connection", name, [one.name for one in known])
 
 

@@ -1,4 +1,4 @@
-"""Facts across the catalog as callers name them: fact, part, filters and places."""
+"""Parsing of requests for a fact across the catalog: fact, part, filters and cursors."""
 
 import math
 from base64 import urlsafe_b64decode, urlsafe_b64encode
@@ -27,7 +27,7 @@ from factbook.facts.schema import REASONS, TYPES, Fact, moment_or_text
 from factbook.integrations import catalog
 from factbook.storage import Database
 
-# In the place of an owner or a system: entities without one.
+# As an owner or system: entities without one.
 NO_VALUE: Final = "-"
 VALUE_SORTS: Final[tuple[ValueSort, ...]] = ("entity", "value", "-value")
 _BOOLEAN_TEXTS: Final = {"true": True, "false": False}
@@ -37,7 +37,7 @@ _LONGEST_CURSOR: Final = 8_000
 async def find_fact_column(
     database: Database, registry: Registry, source_id: str, name: str
 ) -> FactColumn:
-    """The fact of this name of a source; raises NotFoundError."""
+    """The fact of a source with this name; raises NotFoundError."""
     source = await find_source(registry, source_id)
     fact = next((one for one in source.schema if one.name == name), None)
     if fact is None:
@@ -64,9 +64,9 @@ async def find_part(
     type: str | None = None,
     lifecycle: str | None = None,
 ) -> CatalogPart:
-    """The part of the catalog that a caller names; a group owns what groups below it own.
+    """The requested part of the catalog; a group includes the entities of its subgroups.
 
-    Raises InputError for what is no reference.
+    Raises InputError for an invalid reference.
     """
     if any("\0" in text for text in (kind, namespace, type, lifecycle) if text):
         raise InputError("No entity has the character NUL.")
@@ -114,7 +114,7 @@ def read_value_filter(fact: Fact, given: Mapping[str, str | None]) -> ValueFilte
 
 
 def check_sort(column: FactColumn, given: str | None) -> ValueSort:
-    """The order of a page, by entity unless another one is given; raises InputError."""
+    """The order of a page, by default by entity; raises InputError."""
     found = next((one for one in VALUE_SORTS if one == given), None)
     if given is not None and found is None:
         raise InputError(f'sort {one_of(given, VALUE_SORTS)}, not "{given}".')
@@ -124,12 +124,12 @@ def check_sort(column: FactColumn, given: str | None) -> ValueSort:
 
 
 def write_value_cursor(place: ValuePlace | None) -> str | None:
-    """The text for a place, None for none."""
+    """The cursor for a place; None without a place."""
     return None if place is None else urlsafe_b64encode(msgspec.json.encode(place)).decode()
 
 
 def place_of_cursor(fact: Fact, text: str | None) -> ValuePlace | None:
-    """The place of a text that `cursor` gave; raises InputError."""
+    """The place of a cursor from `write_value_cursor`; raises InputError."""
     if not text:
         return None
     try:
@@ -170,7 +170,7 @@ def _filter_bound(fact: Fact, name: str, text: str | None) -> float | None:
         return _filter_number(name, text)
     if fact.type != "datetime":
         raise InputError(f"{name} is of numbers and of dates, not of the type {fact.type}.")
-    # A + that was not encoded comes as a blank.
+    # An unencoded + arrives as a space.
     moment = clock.milliseconds(moment_or_text(text.replace(" ", "+")))
     if moment is None:
         raise InputError(f'{name} has to be {TYPES["datetime"].words}, from 1970 on, not "{text}".')

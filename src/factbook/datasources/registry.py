@@ -26,7 +26,7 @@ from factbook.outbound.outcomes import MEANINGS, Missing, Outcome
 from factbook.storage import Database
 
 log = structlog.get_logger("factbook.collecting")
-# What another process changed is known here after so long.
+# Changes by other processes are seen after this time.
 _RELOAD_INTERVAL = SECOND
 _PATHS_FACT = "repository.filePaths"
 _NOWHERE = Missing(Outcome.NO_ANNOTATION, "no repository at a code host that is configured")
@@ -53,7 +53,7 @@ class SourceSnapshot(NamedTuple):
 class _Read(NamedTuple):
     """Result of reading a definition; `problem` is the reason why it is unusable or not collected.
 
-    One with an integration as well is not allowed to collect, as each of its runs tells.
+    With both a problem and an integration, the source may not collect; its runs give the reason.
 
     `connection` is the connection it used at that time.
     """
@@ -134,7 +134,7 @@ class Registry:
         return self._asked_at is not None and 0 <= self._clock() - self._asked_at < _RELOAD_INTERVAL
 
     async def _ask(self) -> None:
-        # What is written from here on may be missed, and `forget` then tells.
+        # Later writes may be missed; they call `forget`.
         self._asked_at = now = self._clock()
         try:
             await self._ask_definitions()
@@ -166,7 +166,7 @@ class Registry:
                 before.stored == one and before.connection == self._asked(before.definition)
             ):
                 before = self._read_one(one)
-                # A thousand definitions take half a second, in which others are answered.
+                # A thousand definitions take half a second; other requests run in between.
                 await asyncio.sleep(0)
             found[one.id] = before
         return found
@@ -206,7 +206,7 @@ def _collect_known(fixed: SourceSnapshot, read: Mapping[str, _Read]) -> SourceSn
 
 
 def _check_stored(stored: StoredSource) -> CustomSourceDefinition | str:
-    """A definition with the service's metadata, or the reason why it has become unusable."""
+    """The definition with its stored metadata, or the reason why it is unusable."""
     try:
         definition = source_definition.parse_source_definition(stored.published or stored.draft)
     except FactbookError as error:

@@ -1,6 +1,6 @@
 """The stores of user-defined sources, and of connections made at run time.
 
-Documents of sources have the form used by discovery; `datasource.parse_source` has validated them.
+Source documents have the form used by discovery, as validated by `datasource.parse_source`.
 
 The secrets of connections are encrypted. A user who may write connections can never read a secret
 again, nor redirect it: values survive a change only while the address keeps its origin, and can be
@@ -60,14 +60,14 @@ class StoredSource(StoredDefinition, frozen=True):
 
 
 class SourceStore(DefinitionStore[StoredSource]):
-    """The sources. Their revision is also raised by changes of the connections that they use."""
+    """The sources. Changes to their connections also raise the revision."""
 
     def __init__(self) -> None:
         tables = DefinitionTables("data_sources", "data_source_versions", "source_id")
         super().__init__("data source", tables, StoredSource, "data_source")
 
     async def everything(self, database: Database) -> list[StoredSource]:
-        """Every source, by its id; there is no limit, so that others are answered meanwhile."""
+        """Every source, by id; read in portions, as their number is unlimited."""
         pages = database.pages(self._sql(EVERY_DEFINITION), size=100)
         return [self._stored(row) async for rows in pages for row in rows]
 
@@ -76,8 +76,8 @@ class SourceStore(DefinitionStore[StoredSource]):
     ) -> StoredSource:
         """Make the document the draft of its source; an equal document changes nothing.
 
-        Before the first publication facts are collected by the draft; those that another one no
-        longer fits are lost.
+        Before the first publication the draft is collected. Facts that don't fit a new draft are
+        lost.
         """
         before = self.read(transaction, document["id"])
         after = super().put(transaction, document, actor, now)
@@ -110,7 +110,7 @@ class SourceStore(DefinitionStore[StoredSource]):
         return after
 
     def raised(self, before: Document, after: Document) -> int:
-        """Facts that are lost raise the first number, new ones the second."""
+        """Lost facts raise the major version, new ones the minor."""
         if describe_lost_facts(before, after):
             return MAJOR
         return MINOR if after["schema"].keys() - before["schema"].keys() else PATCH
@@ -248,7 +248,7 @@ def store_connection(
 
 
 def rename_connection_owners(transaction: Transaction, names: Mapping[str, str]) -> None:
-    """Share connections with the same owners under their other names."""
+    """Rename the owners with which connections are shared."""
     transaction.lock("connections")
     changed = []
     for row in transaction.all(_EVERY_CONNECTION):
@@ -278,7 +278,7 @@ def _check_headers(name: str, wanted: ConnectionInput) -> dict[str, str | None]:
     found: dict[str, str | None] = {}
     for header, value in wanted.headers.items():
         if not HEADER_NAME.fullmatch(header):
-            # It is not repeated: who mistakes the fields has put the secret here.
+            # Not quoted: with the fields mixed up, this is the secret.
             problems.append(problem("headers", "has an invalid name"))
         elif REFUSED_HEADER.fullmatch(header):
             problems.append(problem(f"headers.{header}", "is not a connection's to set"))
@@ -295,7 +295,7 @@ def _check_headers(name: str, wanted: ConnectionInput) -> dict[str, str | None]:
 def _kept_headers(
     base_url: str, headers: Mapping[str, str | None], row: Row | None, key: bytes
 ) -> dict[str, str]:
-    """The stored values of the headers that keep theirs; raises the errors of `put`."""
+    """The stored values of headers without a new one; raises the errors of `store_connection`."""
     keeping = [header for header, value in headers.items() if value is None]
     if not keeping:
         return {}
@@ -337,7 +337,7 @@ def _build_connection(wanted: ConnectionInput, values: Mapping[str, str]) -> Sou
     except msgspec.ValidationError as error:
         raise InvalidItemsError([problem("", in_words(error, SourceConnection))]) from None
     except ConfigurationError as error:
-        # They begin with the name of the option.
+        # Messages begin with the name of the option.
         option, _, what = error.message.partition(" ")
         raise InvalidItemsError([problem(_PATHS.get(option, option), what)]) from None
 

@@ -1,6 +1,6 @@
 """Facts of code hosts that follow from the paths of the files in a working tree.
 
-The content of files is not looked at: a CODEOWNERS file may have mistakes.
+File contents aren't read: a CODEOWNERS file may have mistakes.
 """
 
 from collections.abc import Collection, Mapping

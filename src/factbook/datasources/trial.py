@@ -1,4 +1,4 @@
-"""Trials: of a definition on one entity, and of the permissions of a source's credential."""
+"""Trials of a definition on one entity, and of the permissions of a source's credential."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -25,9 +25,9 @@ from factbook.outbound.client import HttpClient
 from factbook.outbound.outcomes import Answer, Missing
 from factbook.storage import Database
 
-# Bytes of an answer that are shown.
+# Largest part of an answer that is shown, in bytes.
 LARGEST_SHOWN = 64 * 1024
-# Entities that are looked at for an example, one of which points to something.
+# Entities searched for an example with a target.
 _ENTITIES_EXAMINED: Final = 200
 
 
@@ -61,8 +61,8 @@ async def try_definition(
 ) -> tuple[str, TrialResult]:
     """The entity's full reference, and the result of a trial collection; nothing is stored.
 
-    Raises InputError for a connection that does not permit it, and for an entity of another owner
-    than the source has, and NotFoundError.
+    Raises NotFoundError, and InputError if the connection does not permit the request, or if the
+    entity and the source have different owners.
     """
     ref = str(refs.parse_ref(entity, kind="component"))
     found = await stored_entities.read_collectable(database, ref)
@@ -84,7 +84,7 @@ async def find_definition_to_try(
 ) -> CustomSourceDefinition:
     """The definition in a document, or the stored one of the source, preferring its draft.
 
-    Raises the errors of `define.read`, and NotFoundError.
+    Raises the errors of `read_source`, and NotFoundError.
     """
     if document is not None:
         return await define.read_source(document, registry, max_depth, source_id)
@@ -107,7 +107,7 @@ async def _trial_result(
     if isinstance(target, Missing):
         return TrialResult(None, None, {}, {"": target.reason})
     if definition.type == "entity":
-        # A run reads the members alone that the extractors name; a trial shows all of them.
+        # A run reads only the members that the extractors name; a trial shows all of them.
         reply = SourceReply(document=entity)
     else:
         read = sources.build_reader(definition, registry.connections, registry.files)
@@ -132,7 +132,7 @@ class ProbeResult(NamedTuple):
     """Result of one probe: the right, and the reason for a failure (None: it succeeded).
 
     `facts` are the places that are unknown without the right. `ahead` is the host's clock minus
-    this one in milliseconds, if the host sends its time.
+    the local clock in milliseconds, if the host sends its time.
     """
 
     right: str
@@ -171,7 +171,7 @@ async def check_credential(
 
 
 def _depends_on_target(integration: Integration) -> bool:
-    """Return true if rights differ from target to target."""
+    """Return true if rights depend on the target."""
     return integration.read is not None or not integration.probes
 
 
@@ -194,7 +194,7 @@ async def _run_probe(client: HttpClient, probe: Probe, now: int) -> ProbeResult:
 
 
 async def _find_example(database: Database, integration: Integration) -> tuple[str, str] | None:
-    """The first entity that points to something at this host: its reference and target."""
+    """The first entity with a target at this host: its reference and target."""
     filters = integration.source.selection
     where = stored_entities.EVERY_ENTITY if filters is None else make_filter_condition(filters)
     rows = await database.all(*stored_entities.entity_page_sql(where, 0, _ENTITIES_EXAMINED))

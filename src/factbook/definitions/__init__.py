@@ -1,1 +1,1 @@
-"""Definitions that people write: documents with drafts and versions, whatever they define."""
+"""User-written definitions of any kind: documents with drafts and versions."""

@@ -1,4 +1,4 @@
-"""Documents that define something: their common refusals, equality and owners."""
+"""Common parts of definition documents: validation, equality and owners."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -13,7 +13,7 @@ from factbook.errors import InputError, InvalidItemsError, Problem, problem
 
 T = TypeVar("T")
 Document = Mapping[str, Any]
-# Members that the service sets; a file that holds one could say what is not true.
+# Members that only the server sets; their values in a file could be wrong.
 _SERVICE_MEMBERS: Final = ("version", "draft", "createdAt", "updatedAt")
 
 
@@ -36,7 +36,7 @@ async def read_definition(
     if id_ is not None and document.get("id") != id_:
         problems.append(problem("id", f"has to be {id_}, as in the address"))
     try:
-        # One with many expressions or conditions takes some time.
+        # Many expressions or conditions take time to parse.
         found = await asyncio.to_thread(parse, document)
     except InvalidItemsError as error:
         raise error.after(problems) from None
@@ -70,12 +70,12 @@ def document_owner(document: Document) -> str:
 
 
 def version_owners(*documents: Document | None) -> frozenset[str]:
-    """The owners of the versions of a definition that there are; "" for one without."""
+    """The owners of the existing versions of a definition; "" for a version without one."""
     return frozenset(document_owner(one) for one in documents if one is not None)
 
 
 def rename_in_document(document: Document, names: Mapping[str, str]) -> dict[str, Any]:
-    """The document with other names of its owner and approvers, given by canonical references."""
+    """The document with its owner and approvers renamed; `names` maps canonical references."""
     after = dict(document)
     if name := names.get(document_owner(document)):
         after["owner"] = name

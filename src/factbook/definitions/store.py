@@ -1,4 +1,4 @@
-"""The store of definitions of a kind: documents, drafts, versions, and writes by owners."""
+"""Store of one kind of definition: documents, drafts, versions, and writes by owners."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
@@ -50,17 +50,17 @@ class StoredDefinition(msgspec.Struct, frozen=True):
 
     @property
     def current(self) -> dict[str, Any]:
-        """The document in effect, or what comes closest to it before the first publication."""
+        """The published document, or the draft before the first publication."""
         return self.published or self.newest or self.draft or {}
 
     @property
     def newest(self) -> dict[str, Any] | None:
-        """The document that was published last."""
+        """The last published document."""
         return self.published
 
     @property
     def written(self) -> dict[str, Any]:
-        """The document that was written last, published or not."""
+        """The last written document, published or not."""
         return self.draft or self.newest or {}
 
     @property
@@ -70,7 +70,7 @@ class StoredDefinition(msgspec.Struct, frozen=True):
 
     @property
     def newest_version(self) -> str:
-        """The version of that document."""
+        """The version of the last published document."""
         return self.version
 
     @property
@@ -79,7 +79,7 @@ class StoredDefinition(msgspec.Struct, frozen=True):
         return self.newest is None
 
     def next_version(self, part: int) -> str:
-        """The version of the next publication, which raises a part of the last one."""
+        """The version of the next publication, with this part raised."""
         if self.newest is None:
             return "1.0.0"
         numbers = _version_numbers(self.newest_version)
@@ -90,7 +90,7 @@ S = TypeVar("S", bound=StoredDefinition)
 
 
 class DefinitionTables(NamedTuple):
-    """The table of the definitions of a kind, that of their versions, and its column of ids."""
+    """The table of one kind of definition, its versions table, and the id column there."""
 
     definitions: str
     versions: str
@@ -98,9 +98,9 @@ class DefinitionTables(NamedTuple):
 
 
 class DefinitionStore(ABC, Generic[S]):
-    """The definitions of a kind. Its fields are the columns of their table."""
+    """The definitions of one kind. The fields of `S` are the columns of the table."""
 
-    # The most that there may be, as they are read all at once.
+    # The largest number, as all definitions are read at once.
     most: int | None = None
 
     def __init__(self, noun: str, tables: DefinitionTables, form: type[S], counter: str) -> None:
@@ -209,7 +209,7 @@ class DefinitionStore(ABC, Generic[S]):
         return self._again(transaction, id_)
 
     def delete(self, transaction: Transaction, id_: str) -> bool:
-        """Delete a definition with all that there is by it; False if there is none."""
+        """Delete a definition and everything that depends on it; False if missing."""
         found = self.read(transaction, id_)
         if found is None:
             return False
@@ -220,7 +220,7 @@ class DefinitionStore(ABC, Generic[S]):
         return True
 
     def rename(self, transaction: Transaction, names: Mapping[str, str]) -> None:
-        """Give owners and approvers their other names, in all documents but earlier versions."""
+        """Rename owners and approvers in all documents except earlier versions."""
         ids = [one.id for one in self.all_within(transaction) if _renamed_documents(one, names)]
         for id_ in ids:
             stored = self.read(transaction, id_)
@@ -240,21 +240,20 @@ class DefinitionStore(ABC, Generic[S]):
         """Raise InvalidItemsError if a document does not fit what is stored."""
 
     def verify_publication(self, transaction: Transaction, document: Document) -> None:
-        """Raise the same if a draft does not fit what is published."""
+        """Raise InvalidItemsError if a draft does not fit the published document."""
         self.verify(transaction, document)
 
     @abstractmethod
     def raised(self, before: Document, after: Document) -> int:
-        """The part of the version that is raised when one document follows on another."""
+        """The part of the version to raise when `after` replaces `before`."""
 
     @abstractmethod
     def forget(self, transaction: Transaction, stored: S) -> None:
-        """Delete what there is by a definition; raises ConflictError if that cannot be."""
+        """Delete everything that depends on a definition; raises ConflictError if impossible."""
 
     def _publish(
         self, transaction: Transaction, before: S, version: DefinitionVersion, part: int
     ) -> None:
-        """Make the draft the published document."""
         assert before.draft is not None
         text = documents.stored_document(before.draft)
         transaction.run(self._sql(_PUBLISH_DRAFT), (text, *version, before.id))
@@ -264,7 +263,7 @@ class DefinitionStore(ABC, Generic[S]):
         return text.format_map(self._names)
 
     def _again(self, transaction: Transaction, id_: str) -> S:
-        """Count the change, then read the definition."""
+        """Raise the revision, then read the definition."""
         self.raise_revision(transaction)
         return self.existing_within(transaction, id_)
 
@@ -277,7 +276,7 @@ class DefinitionStore(ABC, Generic[S]):
 
 
 def _renamed_documents(stored: StoredDefinition | None, names: Mapping[str, str]) -> dict[str, str]:
-    """The documents in which somebody gets another name, by column."""
+    """The documents changed by renaming, by column."""
     found = {name: getattr(stored, name, None) or {} for name in _DOCUMENT_COLUMNS}
     after = {
         name: documents.rename_in_document(document, names) for name, document in found.items()
@@ -292,10 +291,10 @@ def _version_numbers(version: str) -> list[int]:
 
 
 class OwnedDefinition(ABC, Generic[S]):
-    """Guard of a write: groups of the actor own a definition, before and after.
+    """Guard of a write: the actor's groups own the definition before and after.
 
-    Without this it needs the permission `needed`. Until the commit nobody hands the definition
-    over, and what makes the actor a member of the groups stays.
+    Other writes need the permission `needed`. Until the commit, the definition's owner and the
+    actor's group memberships are locked.
     """
 
     def __init__(
@@ -311,7 +310,7 @@ class OwnedDefinition(ABC, Generic[S]):
         self._group = ""
 
     def guarding(self, write: Write) -> Write:
-        """The runner, which raises NotAllowedError for what is or would be of others."""
+        """The runner, raising NotAllowedError if others own the definition, before or after."""
 
         def guarded(function: Callable[[Transaction], T], /) -> Awaitable[T]:
             held = WriteLocks({}, self)
@@ -327,17 +326,17 @@ class OwnedDefinition(ABC, Generic[S]):
         return guarded
 
     def begin(self, transaction: Transaction, held: WriteLocks) -> None:
-        """Look whose it is, and keep it and the groups of the actor as they are."""
+        """Check the owners, and lock the definition and the actor's groups."""
         self._groups = people_trust.lock_groups(transaction, held, self._actor, self._trust)
         self._before = self._check(transaction)
 
     def end(self, transaction: Transaction) -> str:
-        """Look again when it is written; the group that allows it."""
+        """Check the owners again after the write; returns the group that allows it."""
         self.verify(transaction, self._before, self._check(transaction))
         return f"group {self._group}"
 
     def told(self, about: AuditEntry | About) -> About:
-        """The entry of the audit, with the group that allowed the write."""
+        """The audit entry, with the group that allowed the write."""
 
         def entry(result: Any) -> AuditEntry | None:
             found = about if isinstance(about, AuditEntry) else about(result)
@@ -347,17 +346,17 @@ class OwnedDefinition(ABC, Generic[S]):
 
     @abstractmethod
     def owners(self, stored: S) -> frozenset[str]:
-        """The owners that have to be groups of the actor; "" for none."""
+        """The owners that must be groups of the actor; "" for none."""
 
     @abstractmethod
     def refusal(self) -> NotAllowedError:
-        """The error for a definition of others."""
+        """The error for a definition that others own."""
 
     def verify(self, transaction: Transaction, before: S | None, after: S | None) -> None:
-        """Raise an error for what owners may not write."""
+        """Raise an error for a write that owners may not make."""
 
     def _check(self, transaction: Transaction) -> S | None:
-        """The definition, locked, so that nobody hands it over meanwhile."""
+        """The definition, locked against a change of owner."""
         stored = self._store.read(transaction, self._id)
         if stored is None:
             return None
@@ -369,7 +368,7 @@ class OwnedDefinition(ABC, Generic[S]):
 
 
 def not_own_error(noun: str, needed: str, versions: str = BOTH_VERSIONS) -> NotAllowedError:
-    """The error for a definition that no group of the actor owns, in these versions of it."""
+    """The error if no group of the actor owns the definition in these versions."""
     return NotAllowedError(
         f"A group of yours has to own this {noun}{versions}; for others it needs the "
         f'permission "{TITLES[needed]}" ({needed}).',

@@ -1,6 +1,6 @@
-"""A fact across entities: values counted and distributed, and pages of entities by their value.
+"""One fact across entities: counts and distributions of values, and entities paged by value.
 
-Figures of the whole catalog are remembered for a while.
+Figures of the whole catalog are cached for a while.
 """
 
 import asyncio
@@ -34,29 +34,29 @@ from factbook.storage import Database, Row
 from factbook.storage.database import LONGEST_SEARCH, limit_time
 
 GroupBy = Literal["owner", "system", "kind"]
-# Different rows of a count that are read; behind them it is said to be incomplete.
+# Most distinct rows read for a count; with more, the count is incomplete.
 MOST_COUNTED: Final = 500_000
-# Characters of a text by which it is counted.
+# Texts are counted by this many leading characters.
 LONGEST_SHOWN_TEXT: Final = 400
 _LONGEST_NUMBER: Final = 300
 NUMBER_TYPES: Final = frozenset({"integer", "float"})
-# A bin is about this part of the range.
+# Approximate number of bins in a range.
 _MOST_BINS: Final = 12
-# Few values that lie so many times further out than the others share one last bin.
+# Outliers that lie this many times further out than the others share the last bin.
 _FAR_SPREADS: Final = 8
 _CORE_SHARE: Final = 0.95
 _AGE_DAYS: Final = (365, 90, 30, 7, 1)  # days
 Weighted = tuple[float, int]  # a value, and the number of entities that have it
-# Groups of a breakdown that are shown.
+# Most groups shown in a breakdown.
 MOST_GROUPS: Final = 200
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class FactColumn(NamedTuple):
-    """A fact of a source; `bit` is the one that holds it where the catalog itself knows it.
+    """A fact of a source; `bit` is the bit of a fact that the catalog itself stores.
 
-    Values from before `stale_before` are stale, whatever their collection said, and those that are
-    older than others of their row if from before `kept_before`.
+    Values from before `stale_before` are always stale. Values older than others in their row are
+    stale if from before `kept_before`.
     """
 
     source: DataSource
@@ -74,8 +74,8 @@ class FactColumn(NamedTuple):
 class CountedValue(NamedTuple):
     """A value or a reason, and the entities of a group that share it.
 
-    `value` is None where none is known, and then `reason` says why. `kept` of the entities have it
-    from before the last run; `oldest` and `newest` are the times of the values.
+    An unknown `value` is None, with a `reason`. `kept` counts entities whose value is from before
+    the last run; `oldest` and `newest` are the times of the values.
     """
 
     group: str | None
@@ -88,7 +88,7 @@ class CountedValue(NamedTuple):
 
 
 class CountedValues(NamedTuple):
-    """Counts, by group if `by` is set; not `is_whole` if there was too much of it."""
+    """Counts, by group if `by` is set; `is_whole` is false if there were too many rows."""
 
     by: GroupBy | None
     rows: list[CountedValue]
@@ -112,10 +112,10 @@ async def count_values(
 
 
 async def _read_many(database: Database, sql: str, values: Sequence[Any]) -> list[Row]:
-    """Rows of which there may be as many as entities."""
+    """Rows of a large result, up to one per entity."""
     if database.dialect == "sqlite":
         return await database.search(sql, values)
-    # The driver would take all of them apart at once, while nobody else is answered.
+    # The driver would decode all rows at once and block the event loop.
     async with limit_time(LONGEST_SEARCH):
         return [row async for rows in database.pages(sql, values) for row in rows]
 
@@ -127,10 +127,10 @@ def select_values(
     collected: bool = False,
     by_ref: bool = False,
 ) -> SQL:
-    """The statement for the value, reasons and times of every entity of the part.
+    """The statement for the value, reasons and times of every entity in the part.
 
-    With `collected`, entities that were never collected may be left out. `by_ref`: the rows are
-    wanted in the order of references.
+    With `collected`, entities that were never collected may be left out. With `by_ref`, rows are
+    ordered by reference.
     """
     where, values = _part_condition(column, part, by_ref=by_ref)
     columns = ", ".join(others)
@@ -140,7 +140,7 @@ def select_values(
             columns=columns, bits=bits, bit=column.bit, where=where
         ), values
     name = sql_member_name(column.fact)
-    # An inner join lets SQLite read the facts in the order in which they lie.
+    # An inner join lets SQLite read the facts in storage order.
     sql = _STORED_VALUES.format(columns=columns, join="" if collected else "LEFT ", where=where)
     return sql, [
         name,
@@ -154,7 +154,7 @@ def select_values(
 
 
 def sql_member_name(fact: Fact) -> str:
-    """The name of a fact as SQL takes it; raises InputError for one that it does not take."""
+    """The name of a fact for use in SQL; raises InputError for an unsuitable name."""
     if not fact.name.isprintable() or set('"\\') & set(fact.name):
         raise InputError(
             "A fact whose name has quotes, backslashes or invisible characters cannot be shown "
@@ -164,7 +164,7 @@ def sql_member_name(fact: Fact) -> str:
 
 
 def known_value(fact: Fact, text: str | None) -> Any:
-    """The value in a JSON text; None for none, or one that the fact's type no longer allows."""
+    """The value in a JSON text; None if missing or no longer of the fact's type."""
     if text is None:
         return None
     if fact.type in NUMBER_TYPES and len(text) > _LONGEST_NUMBER:
@@ -174,7 +174,7 @@ def known_value(fact: Fact, text: str | None) -> Any:
 
 
 def missing_reason(fact: Fact, text: str | None, reasons: str | None) -> str:
-    """The reason for having no value."""
+    """The reason for a missing value."""
     if text is not None:
         return f"{BAD_DEFINITION}: schema.{fact.name}.type: expected {TYPES[fact.type].words}"
     return find_reason(fact.name, reasons_by_place(reasons or "{}")) or NEVER_COLLECTED
@@ -201,7 +201,7 @@ def _counted_value(fact: Fact, text: str | None) -> Any:
 
 
 def _decode_beginning(text: str) -> str | None:
-    """Whole part of the JSON of a text that was cut."""
+    """The valid part of a truncated JSON string."""
     if not text.startswith('"'):
         return None
     for left in range(7):  # characters of the longest escape, less one, and a quote
@@ -214,17 +214,17 @@ def _decode_beginning(text: str) -> str | None:
 
 
 def _part_condition(column: FactColumn, part: CatalogPart, *, by_ref: bool) -> SQL:
-    """The entities that the source is about, and of these the part."""
+    """The condition for entities of the source within the part."""
     where, values = part.condition().sql()
     if column.source.selection is None:
         return where, values
     about, more = filters.make_filter_condition(column.source.selection)
-    # Wrapped, because SQLite would read all that an index finds for it, and sort them.
+    # Wrapped, because SQLite would otherwise read and sort all rows of an index.
     return f"({where}) AND ({about}){' IS TRUE' if by_ref else ''}", [*values, *more]
 
 
 class Bin(NamedTuple):
-    """The number of entities with a value from `start` on, below `end`; None: no such bound."""
+    """The number of entities with a value from `start` to below `end`; None means unbounded."""
 
     start: float | None
     end: float | None
@@ -234,7 +234,7 @@ class Bin(NamedTuple):
 def bin_numbers(values: Sequence[Weighted], *, whole: bool) -> list[Bin]:
     """Bins of equal width over ascending values; `whole` keeps their bounds integers.
 
-    The last one is without an end if few values lie far above all others.
+    The last bin is unbounded if a few values lie far above all others.
     """
     if not values:
         return []
@@ -253,7 +253,7 @@ def bin_numbers(values: Sequence[Weighted], *, whole: bool) -> list[Bin]:
 
 
 def bin_moments(values: Sequence[Weighted], now: int) -> list[Bin]:
-    """Bins by age, oldest first; the last is of what lies ahead. Values and bounds are in ms."""
+    """Bins by age, oldest first; the last has future times. Values and bounds are in ms."""
     edges = [now - days * DAY for days in _AGE_DAYS] + [now + 1]
     counts = [0] * (len(edges) + 1)
     for value, count in values:
@@ -264,7 +264,7 @@ def bin_moments(values: Sequence[Weighted], now: int) -> list[Bin]:
 
 
 def _round_edges(low: float, high: float, *, whole: bool) -> list[float]:
-    """Round bounds of which the first is at most `low` and the last above `high`."""
+    """Rounded bounds: the first at most `low`, the last above `high`."""
     step = _round_step(low, high, whole=whole)
     first, last = math.floor(Fraction(low) / step), math.floor(Fraction(high) / step) + 1
     return [_to_float(n * step) for n in range(first, last + 1)]
@@ -291,7 +291,7 @@ def _to_float(value: Fraction) -> float:
 
 
 class Spread(NamedTuple):
-    """Figures of ordered values; of moments in milliseconds, and without a mean."""
+    """Figures of ordered values; moments are in milliseconds and have no mean."""
 
     least: float
     lower_quartile: float
@@ -304,7 +304,7 @@ class Spread(NamedTuple):
 class GroupFigures(NamedTuple):
     """One group of entities; "" stands for those outside any.
 
-    `true` counts a boolean, `median` is of numbers and moments.
+    `true` counts true booleans; `median` applies to numbers and moments.
     """
 
     name: str
@@ -315,11 +315,11 @@ class GroupFigures(NamedTuple):
 
 
 class Distribution(NamedTuple):
-    """The values of a fact, as far as they are known, and why the others are not.
+    """The known values of a fact, and the reasons for unknown ones.
 
-    `reasons` counts entities by the word of the reason. `kept` of the known ones have a value from
-    before the last run. `oldest` and `newest` are the times of the values. `top` are the most
-    frequent texts, or items of sets, of `distinct` ones.
+    `reasons` counts entities by reason word. `kept` counts known values from before the last run.
+    `oldest` and `newest` are the times of the values. `top` are the most frequent of the
+    `distinct` texts or set items.
     """
 
     entities: int
@@ -418,19 +418,19 @@ def _describe_spread(fact: Fact, values: Sequence[Weighted]) -> Spread | None:
     least, lower, middle, upper, largest = find_quantiles(values, [n / 4 for n in range(5)])
     mean = None
     if fact.type in NUMBER_TYPES:
-        # Divided first: the sum of large ones may be too large.
+        # Divided first: a sum of large values may overflow.
         total = sum(count for _, count in values)
         mean = math.fsum(value * (count / total) for value, count in values)
     return Spread(least, lower, middle, upper, largest, mean)
 
 
 def find_quantile(values: Sequence[Weighted], part: float) -> float:
-    """The value below which a part of the others lies, between two where it falls between them."""
+    """The quantile for `part` (0 to 1), interpolated between neighboring values."""
     return find_quantiles(values, [part])[0]
 
 
 def find_quantiles(values: Sequence[Weighted], parts: Iterable[float]) -> list[float]:
-    """The same of several parts."""
+    """The quantiles for several parts."""
     ends = list(accumulate(count for _, count in values))
     found = []
     for part in parts:
@@ -463,7 +463,7 @@ def _group_figures(fact: Fact, name: str, rows: Sequence[CountedValue]) -> Group
     )
 
 
-# All of them are stored but that of an owner in the catalog.
+# Every bit is stored except that for an owner in the catalog.
 _STORED_BITS: Final = frozenset(1 << place for place in range(8))
 
 _GROUP_COLUMNS: Final = {
@@ -491,8 +491,8 @@ SELECT {columns}, CASE WHEN (({bits}) & {bit}) <> 0 THEN 'true' ELSE 'false' END
     '{{}}' AS reasons, e.updated_at AS written_at, CAST(NULL AS BIGINT) AS kept
 FROM entities e WHERE {where}"""
 
-# Materialized, so that PostgreSQL reads the JSON of a row once. The number is no parameter: its
-# plan for any number is one for all rows.
+# Materialized, to make PostgreSQL read the JSON of a row once. The limit is not a parameter: a
+# generic plan would be one for all rows.
 _COUNT_VALUES = """
 WITH found AS MATERIALIZED ({found})
 SELECT part, {value} AS shown, CASE WHEN value IS NULL THEN COALESCE(reasons, '{{}}') END AS why,
@@ -503,24 +503,24 @@ FROM found GROUP BY 1, 2, 3 LIMIT {most}
 
 ValueSort = Literal["entity", "value", "-value"]
 ValuePlace = tuple[bool, Any, str]  # among the known, the value, the reference
-# Rows that are read for one page where SQL cannot tell which of them are wanted.
+# Rows read for one page if SQL cannot apply the filter.
 _ENTITIES_AT_ONCE: Final = 2_000
 _MOST_PORTIONS: Final = 25
 T = TypeVar("T")
-# Entities of a catalog from which on answers are kept: a count of fewer takes some 60 ms.
+# Answers are cached for catalogs of at least this size: counting fewer takes about 60 ms.
 _LARGE_CATALOG: Final = 20_000
 _MOST_ANSWERS: Final = 64
-# Entities with the lowest or highest values from which pages are taken.
+# Size of the window of lowest or highest values that serves pages.
 _WINDOW_SIZE: Final = 1_000
-# Types whose values are short: as many texts may be long.
+# Types with short values; texts may be long.
 _WINDOWED_TYPES: Final = frozenset({"integer", "float", "boolean", "datetime"})
 
 
 class ValueFilter(NamedTuple):
     """Restrictions on the value; None leaves one out.
 
-    `value` is that of a boolean or a text, or an item of a set. `least` and `below` bound numbers,
-    and moments in milliseconds. `reason` is a word, so there is no value.
+    `value` is a boolean, a text, or an item of a set. `least` and `below` bound numbers, and
+    moments in milliseconds. `reason` is a reason word and selects missing values.
     """
 
     known: bool | None = None
@@ -531,12 +531,12 @@ class ValueFilter(NamedTuple):
 
     @property
     def of_values(self) -> bool:
-        """True if no entity without a value is meant."""
+        """True if the filter excludes entities without a value."""
         return self.known is True or (self.value, self.least, self.below) != (None, None, None)
 
     @property
     def of_unknown(self) -> bool:
-        """True if no entity with a value is meant."""
+        """True if the filter excludes entities with a value."""
         return self.known is False or self.reason is not None
 
 
@@ -560,18 +560,18 @@ def _equals_value(value: Any, wanted: Any) -> bool:
 
 
 def is_decided_by_sql(fact: Fact) -> bool:
-    """Return true if SQL tells exactly which of the values are wanted."""
+    """Return true if SQL can apply the filter exactly."""
     return fact.type not in {"datetime", "set", "object"}
 
 
 def lacking_condition(column: FactColumn) -> str:
-    """The condition for no value; a value of another type counts as none, which SQL may not see."""
+    """The condition for no value. A value of another type also counts as none, unseen by SQL."""
     exact = column.fact.type in {"datetime", "set", "object"}
     return "1 = 1" if exact else f"({place_expression(column)}) IS NULL"
 
 
 def wanted_conditions(column: FactColumn, wanted: ValueFilter) -> SQL:
-    """Part of a filter of values that SQL can tell."""
+    """The conditions of a filter that SQL can apply."""
     position, fact = place_expression(column), column.fact
     if wanted.of_unknown:
         return "1 = 0", []
@@ -588,14 +588,14 @@ def wanted_conditions(column: FactColumn, wanted: ValueFilter) -> SQL:
 
 
 def place_expression(column: FactColumn) -> str:
-    """The expression for the order of `value`; NULL where its type is another one."""
+    """The sort expression for `value`; NULL for a value of another type."""
     match column.fact.type:
         case "integer":
             return f"CASE WHEN {_IS_NUMBER} AND NOT {_IS_FRACTION} THEN {_AS_NUMBER} END"
         case "float":
             return f"CASE WHEN {_IS_NUMBER} THEN {_AS_NUMBER} END"
         case "string":
-            # Between the quotes, so that a text comes before those that it begins.
+            # Without the quotes, a text sorts before longer texts with the same beginning.
             return (
                 "CASE WHEN SUBSTR(value, 1, 1) = '\"' THEN SUBSTR(value, 2, LENGTH(value) - 2) END"
             )
@@ -605,7 +605,7 @@ def place_expression(column: FactColumn) -> str:
 
 
 class EntityValue(NamedTuple):
-    """The value of an entity and its time, `kept` if from before the last run; or the reason."""
+    """An entity's value and its time, `kept` if from before the last run; or the reason."""
 
     ref: str
     value: Any
@@ -622,14 +622,14 @@ class EntityValue(NamedTuple):
 
 
 class EntityValues(NamedTuple):
-    """A page, and the place behind it if more may follow."""
+    """A page, and the place after it if more may follow."""
 
     rows: list[EntityValue]
     more: ValuePlace | None
 
 
 class PlacedValue(NamedTuple):
-    """An entity with its value, and the place of that in an order of values."""
+    """An entity with its value, and the value's place in the sort order."""
 
     place: Any
     row: EntityValue
@@ -642,7 +642,7 @@ class ValueWindow(NamedTuple):
     is_whole: bool
 
     def behind(self, after: ValuePlace | None, count: int) -> Sequence[PlacedValue] | None:
-        """Up to `count` of them behind a place; None where others may follow that are not here."""
+        """Up to `count` entities after a place; None if the window may lack some."""
         start = 0
         if after is not None:
             keys = ((one.place, one.row.ref) for one in self.rows)
@@ -672,9 +672,9 @@ async def page_values(
     limit: int,
     window: ValueWindow = NO_WINDOW,
 ) -> EntityValues:
-    """Up to `limit` entities behind a place; those without a value come last by value.
+    """Up to `limit` entities after a place; sorted by value, those without one come last.
 
-    A page may hold fewer although more follow. By value it is taken from the window if that has it.
+    A page may be shorter although more follow. Pages by value come from the window if possible.
     """
     if asked.sort == "entity":
         return await _read_by_ref(database, asked, None, after, limit)
@@ -694,7 +694,7 @@ async def page_values(
 
 
 async def value_window(database: Database, asked: ValueQuery, size: int) -> ValueWindow:
-    """The first entities by value, up to `size` of those with one."""
+    """The first `size` entities with a value, by value."""
     rows = await _list_ordered(database, asked, None, size + 1)
     return ValueWindow(rows[:size], len(rows) <= size)
 
@@ -713,7 +713,7 @@ async def list_all_values(
 async def _read_by_ref(
     database: Database, asked: ValueQuery, known: bool | None, after: ValuePlace | None, limit: int
 ) -> EntityValues:
-    """A page by reference; of those with a value, without, or both."""
+    """A page by reference, of entities with a value, without one, or both."""
     fact, wanted = asked.column.fact, asked.wanted
     if known is not None:
         wanted = wanted._replace(known=known)
@@ -737,7 +737,7 @@ async def _read_by_ref(
 async def _read_portion(
     database: Database, asked: ValueQuery, wanted: ValueFilter, place: str, size: int
 ) -> list[Row]:
-    """Entities behind a reference, of which those with a value are left out if none is wanted."""
+    """Entities after a reference, without those with a value if the filter excludes them."""
     inner, parameters = select_values(asked.column, asked.part, "e.ref AS ref", by_ref=True)
     conditions = lacking_condition(asked.column) if wanted.of_unknown else "1 = 1"
     sql = _VALUES_BY_REF.format(found=inner, where=conditions, most=size)
@@ -747,7 +747,7 @@ async def _read_portion(
 async def _read_rest(
     database: Database, asked: ValueQuery, place: str, found: list[EntityValue], limit: int
 ) -> EntityValues:
-    """The page that begins with what was found, of values that are rare."""
+    """The rest of a page that begins with `found`, for rare values."""
     inner, parameters = select_values(asked.column, asked.part, "e.ref AS ref", collected=True)
     conditions, values = wanted_conditions(asked.column, asked.wanted)
     sql = _RARE_VALUES.format(found=inner, where=conditions, most=limit + 1 - len(found))
@@ -759,7 +759,7 @@ async def _read_rest(
 
 
 def _page_of_rows(rows: Sequence[PlacedValue], limit: int) -> EntityValues:
-    """The page of rows of which one more than it has were read."""
+    """The page of these rows, which include one more than the limit."""
     found = [row for _, row in rows[:limit]]
     more = (True, rows[limit - 1].place, found[-1].ref) if len(rows) > limit else None
     return EntityValues(found, more)
@@ -768,7 +768,7 @@ def _page_of_rows(rows: Sequence[PlacedValue], limit: int) -> EntityValues:
 async def _list_ordered(
     database: Database, asked: ValueQuery, after: ValuePlace | None, most: int
 ) -> list[PlacedValue]:
-    """Up to `most` of those with a value behind a place, in the order of their values."""
+    """Up to `most` entities with a value after a place, by value."""
     read = _read_moments if asked.column.fact.type == "datetime" else _read_ordered
     return await read(database, asked, after, most)
 
@@ -796,7 +796,7 @@ async def _read_ordered(
 async def _read_moments(
     database: Database, asked: ValueQuery, after: ValuePlace | None, most: int
 ) -> list[PlacedValue]:
-    """The same of moments, whose texts have another order, because of their offsets."""
+    """Up to `most` moments after a place; offsets make their text order differ."""
     fact, sign = asked.column.fact, 1 if asked.sort == "value" else -1
     best: list[tuple[float, str, EntityValue]] = []
     known = asked._replace(wanted=asked.wanted._replace(known=True))
@@ -810,7 +810,7 @@ async def _read_moments(
 def place_values(
     fact: Fact, rows: Iterable[EntityValue], sign: int
 ) -> Iterator[tuple[float, str, EntityValue]]:
-    """Those with a place in the order of their type; with a sign of -1 in the other direction."""
+    """The values with a place in their type's order; a sign of -1 reverses the order."""
     for row in rows:
         place = value_position(fact, row.value)
         if place is not None:
@@ -825,7 +825,7 @@ def entity_value(
     at: int | None,
     kept: int | None,
 ) -> EntityValue:
-    """The value in a row of `across.selected`."""
+    """The value in a row of `select_values`."""
     value = known_value(fact, text)
     if value is None:
         return EntityValue(ref, None, missing_reason(fact, text, reasons), None, kept=False)
@@ -843,7 +843,7 @@ class Ends(NamedTuple):
 
 
 async def find_ends(database: Database, asked: ValueQuery, count: int) -> Ends:
-    """Up to `count` entities at each end of what has an order; none of texts, sets and objects."""
+    """Up to `count` entities at each end of ordered values; none for texts, sets and objects."""
     fact = asked.column.fact
     if count == 0 or fact.type in {"string", "set", "object"}:
         return Ends([], [])
@@ -887,14 +887,14 @@ class _Question:
 
 
 class KeptAnswers:
-    """The answers of a process, of which the one that was asked for longest ago goes first."""
+    """The cached answers of a process; the least recently used is evicted first."""
 
     def __init__(self) -> None:
         self.large = _LARGE_CATALOG
         self._questions = OrderedDict[str, _Question]()
 
     def question(self, text: str) -> _Question:
-        """The answers to a question that are known, also if there are none."""
+        """The cached answers to a question, possibly empty."""
         found = self._questions.setdefault(text, _Question())
         self._questions.move_to_end(text)
         if len(self._questions) > _MOST_ANSWERS:
@@ -910,9 +910,9 @@ async def keep_answer(
     *,
     anew: bool = False,
 ) -> KeptAnswer[T]:
-    """The answer, counted within the last minute, or with `anew` after this was called.
+    """The answer, counted within the last minute, or with `anew` after this call.
 
-    Those who ask the same at the same time wait for one count.
+    Concurrent callers with the same question share one count.
     """
     kept = database.remembered.of(KeptAnswers)
     asked, asked_at = kept.question(question), clock()
@@ -935,7 +935,7 @@ class CatalogFigures(NamedTuple):
 
 
 class CurrentValues(NamedTuple):
-    """A page of entities with their values, and the time at which these were read."""
+    """A page of entities with their values, and the time of reading."""
 
     page: EntityValues
     at: int
@@ -951,9 +951,9 @@ async def catalog_figures(
     ends: int = 0,
     anew: bool = False,
 ) -> KeptAnswer[CatalogFigures]:
-    """The figures over the part of the catalog, whatever else the query restricts.
+    """The figures of the part of the catalog, ignoring the query's other restrictions.
 
-    They have up to `top` of the most frequent texts, and `ends` entities at each end.
+    Includes up to `top` of the most frequent texts, and `ends` entities at each end.
     """
     question = f"{asked.column!r} {asked.part!r} {by} {top} {ends}"
     count = partial(_count_figures, database, clock, asked, by, top, ends)
@@ -969,7 +969,7 @@ async def catalog_values(
     *,
     anew: bool = False,
 ) -> CurrentValues:
-    """Up to `limit` entities behind a place, as `entity_values.page` has them."""
+    """Up to `limit` entities after a place, as in `page_values`."""
     window = None
     is_by_value = asked.sort != "entity" and not asked.wanted.of_unknown
     if is_by_value and asked.column.fact.type in _WINDOWED_TYPES and (after is None or after[0]):
@@ -1019,7 +1019,7 @@ ORDER BY place{direction}, ref LIMIT {most}
 """
 
 
-# Both ends of what is read once.
+# Both ends, from rows read once.
 _BOTH_ENDS: Final = """
 WITH found AS MATERIALIZED ({found}),
 placed AS MATERIALIZED (

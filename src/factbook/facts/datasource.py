@@ -1,6 +1,6 @@
 """Data sources: their public description, and parsing of the document that defines one.
 
-Readers of members call `report` with a path for what they can't take.
+Readers of members call `report` with the path of an invalid value.
 """
 
 import re
@@ -28,11 +28,11 @@ from factbook.scheduling import schedule
 
 Report = Callable[[str, str], None]
 
-# So many months are milliseconds that a database can still count.
+# The largest number of months whose milliseconds fit a database integer.
 LARGEST_COUNT: Final = 1_000_000_000
 
 _IDENTIFIER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-# Source: the expression that semver.org suggests.
+# Source: the regular expression suggested by semver.org.
 _NUMBER: Final = r"(0|[1-9]\d*)"
 _PRERELEASE: Final = r"(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)"
 _VERSION: Final = re.compile(
@@ -43,7 +43,7 @@ _VERSION: Final = re.compile(
 
 
 def take_object(value: object, path: str, report: Report) -> dict[str, Any]:
-    """An object; empty if it is none."""
+    """An object; empty if the value is not an object."""
     if isinstance(value, dict):
         return value
     report(path, "has to be an object")
@@ -82,7 +82,7 @@ def take_boolean(value: object, path: str, report: Report) -> bool:
 
 
 def take_count(value: object, path: str, report: Report) -> int:
-    """A positive number of something."""
+    """A positive integer."""
     if type(value) is int and 0 < value <= LARGEST_COUNT:
         return value
     report(path, f"has to be a whole number from 1 to {LARGEST_COUNT}")
@@ -98,7 +98,7 @@ def take_version(value: object, path: str, report: Report) -> str:
 
 
 def take_reference(value: object, path: str, report: Report, kind: str | None = None) -> str:
-    """A canonical reference; a `kind` is that of references that leave it out."""
+    """A canonical reference; `kind` is the default for references without one."""
     try:
         if isinstance(value, str):
             return ref.canonicalize_ref(value, kind=kind)
@@ -175,7 +175,7 @@ class DataSource:
 
     @property
     def selection(self) -> EntityFilter | None:
-        """The filter of the entities that it is about; None for every entity."""
+        """The filter of the source's entities; None for every entity."""
         if self.owner is None:
             return self.entity_filter
         return filters.restrict_to_owner(self.entity_filter, self.owner)
@@ -186,7 +186,7 @@ class DataSource:
         return None if self.owner is None else filters.restrict_to_owner(None, self.owner)
 
     def left_out(self, ref: str) -> str:
-        """The sentence for an entity that it is not about."""
+        """The sentence for an entity outside the source's filter."""
         if self.owner is None:
             return f"the entityFilter of {self.id} leaves {ref} out"
         matching = " that match its entityFilter" if self.entity_filter else ""

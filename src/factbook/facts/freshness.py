@@ -23,11 +23,11 @@ SOURCE_STATES: Final[dict[State, str]] = {
     "down": "the last run brought nothing",
     "draft": "collected on demand only",
 }
-# A run that has not begun so long after its start: no process collects.
+# If a run has not begun this long after its start, no process collects.
 LATE_AFTER: Final = HOUR
-# A source without a cadence that is pushed to counts as silent after that.
+# A pushed source without a cadence counts as silent after this time.
 SILENT_AFTER: Final = 7 * DAY
-# A source without a cadence keeps values for so long.
+# A source without a cadence keeps values for this long.
 _LIFETIME_WITHOUT_CADENCE = 3 * DAY
 _NO_FACTS: Mapping[str, Any] = {}
 _NO_NAMES: frozenset[str] = frozenset()
@@ -36,7 +36,7 @@ _NO_NAMES: frozenset[str] = frozenset()
 class Condition(NamedTuple):
     """The condition of a source, with an explanation for users.
 
-    It is empty if the source is up, unless a run waits for a rate limit.
+    The explanation is empty if the source is up, unless a run waits for a rate limit.
     """
 
     state: State
@@ -205,9 +205,9 @@ class Latest(NamedTuple):
         return self.written_at
 
     def stale_before(self, moment: int, *, is_pushed: bool = False) -> "Latest":
-        """The same facts, with stale values among the kept ones: all from before the moment.
+        """The facts with stale values marked as kept: all from before the moment.
 
-        Of a pushed source these alone are stale.
+        A pushed source has no other stale values.
         """
         kept = self.kept
         if is_pushed and kept:
@@ -279,10 +279,10 @@ def _nearest_place(path: str, places: Mapping[str, str]) -> str | None:
 def _reason_for_none(
     source: DataSource, path: str, before: Latest, reason: str, now: int
 ) -> str | None:
-    """None to keep the last value, else the reason for having none."""
+    """None to keep the last value, else the reason for a missing value."""
     if path in before.facts:
         time = before.kept.get(path, before.written_at)
-        # A time far ahead was given by a clock that was set back since, and would never expire.
+        # A time far in the future comes from a clock that was set back, and would never expire.
         lasts = time <= now + DAY and now <= expiry_time(source, time)
         return None if lasts else f"{EXPIRED}: {reason}"
     earlier = find_reason(path, before.reasons)
@@ -316,19 +316,19 @@ def _expiry_by_cadence(source_id: str, cadence: str | None, time: int) -> int:
     first = find_next_start(source_id, cadence, time)
     second = find_next_start(source_id, cadence, first)
     third = find_next_start(source_id, cadence, second)
-    # A run takes a while, so a value is younger than the start of its run.
+    # A run takes a while: its values are newer than its start.
     late_by = max(0, min(second - first, third - second) - (first - time))
     return max(time + HOUR, third + late_by)
 
 
 # A change is seen within this time.
 _RELOAD_INTERVAL = 10 * SECOND
-# Milliseconds that no time reaches.
+# Later than any time, in milliseconds.
 _NEVER_STALE = 2**53
 
 
 class Freshness:
-    """The freshness of every source as last read; `of` a database costs nothing."""
+    """The freshness of every source as last read; `freshness_of` needs no query."""
 
     def __init__(self) -> None:
         self._moments: Mapping[str, int] = {}
@@ -342,7 +342,7 @@ class Freshness:
         return self._moments.get(source_id, 0)
 
     def kept_before(self, source_id: str) -> int:
-        """Values that are older than others of the same row are stale if from before this time."""
+        """Values older than others in the same row are stale if from before this time."""
         return self.stale_before(source_id) if source_id in self._pushed else _NEVER_STALE
 
     def marked(self, source_id: str, latest: Latest) -> Latest:
@@ -356,7 +356,7 @@ class Freshness:
         return at if at is not None and at < self.stale_before(source_id) else None
 
     async def refresh(self, database: Database, sources: Iterable[DataSource], now: int) -> None:
-        """Read it again, unless that was a few seconds ago and of as many sources."""
+        """Read freshness again, unless read seconds ago for the same number of sources."""
         sources = list(sources)
         is_recent = self._read_at is not None and 0 <= now - self._read_at < _RELOAD_INTERVAL
         if is_recent and len(sources) == self._known:
@@ -377,7 +377,7 @@ def freshness_of(database: Database) -> Freshness:
 
 
 def find_stale(facts: Collection[str], stale: Collection[str]) -> list[str]:
-    """The names of stale facts, where others of these facts are current."""
+    """The names of the stale facts among these, if others of them are current."""
     found = [name for name in facts if name in stale]
     return found if len(found) < len(facts) else []
 
@@ -387,7 +387,7 @@ def _is_pushed_source(source: DataSource) -> bool:
 
 
 def _stale_before(source: DataSource, ended: runs.EndedStart | None, now: int) -> int:
-    """The time before which values are stale; `ended` is the last run that did."""
+    """The time before which values are stale; `ended` is the last ended run."""
     if _is_pushed_source(source):
         lifetime = source.lifecycle.time_to_live if source.lifecycle else None
         return 0 if lifetime is None else now - duration_milliseconds(lifetime)
@@ -398,5 +398,5 @@ def _stale_before(source: DataSource, ended: runs.EndedStart | None, now: int) -
     if source.cadence is None or length is None:
         return started_at
     due = find_next_start(source.id, source.cadence, started_at)
-    # Values of single entities may be newer than the last run of everything.
+    # Values of single entities may be newer than the last full run.
     return max(due, now - length - LATE_AFTER) if due < now - LATE_AFTER else started_at

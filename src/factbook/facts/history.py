@@ -1,4 +1,4 @@
-"""History of facts: changes found by a write, a row for each, and time series of them."""
+"""History of facts: changes found by writes, one row each, and time series."""
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -14,25 +14,25 @@ from factbook.facts.freshness import Latest, expiry_time, find_reason
 from factbook.storage import Database, Row, Transaction
 from factbook.storage.database import Parameters, Touched
 
-# Bytes of JSON: of a value that is told, of all those of an entity, and of a row of events.
+# Bytes of JSON: of a value in an event, of all values of an entity, and of a row of events.
 LARGEST_VALUE: Final = 1024
 _MOST_OF_ENTITY: Final = 16 * 1024
 _MOST_OF_ROW: Final = 64 * 1024
-# Topics under which writes tell what they touched, for what is derived from facts.
+# Topics with which writes announce changes, for data derived from facts.
 _VALUES_TOPIC: Final = "facts"
 _TIMES_TOPIC: Final = "times of facts"
-# Characters of JSON from which on a value is long.
+# Values with at least this many characters of JSON are long.
 _LONG_VALUE: Final = 512
-# Of the time that rows are kept, the part after which values are stored again: rows whose long
-# values went with an older row are among the oldest.
+# Long values are stored again after this part of the retention time: only the oldest rows lose
+# theirs with an older row.
 _LARGEST_PART: Final = 10
 _decode_raw_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-# Rows of history that one page of changes looks at.
+# Rows of history scanned for one page of changes.
 ROWS_SCANNED: Final = 2_000
-# Rows before a change that tell what was before it. A value that a failing upstream left as it was
-# is in none of the rows since; it is kept through three failed runs.
+# Earlier rows read to find the value before a change. Rows of failed runs lack kept values; this
+# covers three failed runs.
 _ROWS_BEFORE = 5
-# Of stored JSON, in one question.
+# Stored JSON read by one query.
 _MOST_BYTES: Final = 4_000_000
 _LAST_TIME = 2**63 - 1
 Point = tuple[int, Any]  # when it was written, and the value; None where it was unknown
@@ -49,9 +49,9 @@ class Before(NamedTuple):
 
 
 def lock_latest(transaction: Transaction, source_id: str) -> None:
-    """Wait until nobody else writes the latest facts of a source, and keep others from it.
+    """Lock the latest facts of a source against writes by others.
 
-    The rows themselves are not locked: a cluster has them on several machines.
+    The rows themselves are not locked: in a cluster they are on several machines.
     """
     transaction.lock(f"facts of {source_id}")
 
@@ -61,7 +61,7 @@ def select_stored(
 ) -> dict[int, Before]:
     """The stored facts of one source about the entities.
 
-    Until the transaction ends no other one reads them to write facts of the source.
+    Until the transaction ends, other writers of the source wait.
     """
     lock_latest(transaction, source_id)
     rows = transaction.all(_STORED_FACTS, (source_id, entity_ids)) if entity_ids else []
@@ -111,17 +111,17 @@ def compare_facts(was: str, since: str) -> dict[str, dict[str, Any]]:
 
 
 def touch_values(transaction: Transaction, source_id: str, entity_ids: Iterable[int]) -> None:
-    """Tell that latest facts of a source about these entities, or reasons, may have changed."""
+    """Announce that a source's latest facts or reasons about these entities may have changed."""
     transaction.touch((_VALUES_TOPIC, source_id), entity_ids)
 
 
 def touch_times(transaction: Transaction, source_id: str, entity_ids: Iterable[int]) -> None:
-    """Tell that facts of a source were confirmed for these entities: only their time changed."""
+    """Announce that a source's facts about these entities were confirmed: only times changed."""
     transaction.touch((_TIMES_TOPIC, source_id), entity_ids)
 
 
 def split_topics(topics: Touched) -> Iterator[tuple[str, bool, set[int]]]:
-    """(source id, true if more than times may have changed, entity ids) of what was touched."""
+    """(source id, true if more than times may have changed, entity ids) of each topic."""
     for topic, ids in topics.items():
         if topic[0] in (_VALUES_TOPIC, _TIMES_TOPIC):
             yield topic[1], topic[0] == _VALUES_TOPIC, ids
@@ -143,7 +143,7 @@ def _are_equal_values(one: Any, other: Any) -> bool:
 
 
 class FactObservation(NamedTuple):
-    """Facts and reasons that one collection found about an entity, as JSON."""
+    """Facts and reasons from one collection of an entity, as JSON."""
 
     entity_id: int
     facts: str
@@ -151,14 +151,14 @@ class FactObservation(NamedTuple):
 
 
 class _HoldingRow(NamedTuple):
-    """The row with the long values that the newest row of an entity has or leaves out."""
+    """The row that stores the long values of an entity's newest row."""
 
     written_at: int
     facts: str
 
 
 def found_facts(entity_id: int, latest: Latest) -> FactObservation:
-    """The part of the latest facts that the collection itself found; the rest was kept."""
+    """The latest facts from the last collection itself, without kept ones."""
     facts = {name: value for name, value in latest.facts.items() if name not in latest.kept}
     return FactObservation(entity_id, _encode_text(facts), _encode_text(latest.reasons))
 
@@ -170,7 +170,7 @@ def append_history(
     before: Mapping[int, Before],
     now: int,
 ) -> None:
-    """Append what differs from the entity's last row; `before` are the latest facts until now."""
+    """Append observations that differ from the entity's last row; `before` are the stored facts."""
     new = [
         one for one in found if not _is_confirmation(source, one, before.get(one.entity_id), now)
     ]
@@ -183,13 +183,13 @@ def append_history(
 def close_history(
     transaction: Transaction, source_id: str, ends: Iterable[tuple[int, int]]
 ) -> None:
-    """Put the last confirmation, by entity, down in the row of history that holds until then."""
+    """Record the last confirmation, by entity, in the row of history that it confirms."""
     rows = [(at, source_id, entity_id, source_id, entity_id, at, at) for entity_id, at in ends]
     transaction.many(_CLOSE_ROW, rows)
 
 
 def fill_long_values(facts: str | msgspec.Raw, holding: str) -> msgspec.Raw:
-    """The facts with the long values that they leave out, from those of the row that has them."""
+    """The facts with omitted long values filled in from the row that stores them."""
     own, held = _decode_raw_members(facts), _decode_raw_members(holding)
     return msgspec.Raw(msgspec.json.encode({name: own.get(name, held[name]) for name in held}))
 
@@ -201,7 +201,7 @@ def _shorten_rows(
     before: Mapping[int, Before],
     now: int,
 ) -> list[tuple[Any, ...]]:
-    """The rows without the long values that did not change, and with the time of what has them."""
+    """The rows without unchanged long values, and with the time of the row that stores them."""
     facts = {row[1]: row[3] for row in rows if row[1] in before}
     same = [
         id_
@@ -210,8 +210,8 @@ def _shorten_rows(
     ]
     short = dict[int, tuple[str, int]]()
     for id_, holder in _select_holders(transaction, source, same, now).items():
-        # By its time alone it may be another one than that of the latest facts: a clock set back
-        # leaves rows of a time to come, and what follows them confirms these.
+        # The newest row by time may not be that of the latest facts: a clock that was set back
+        # leaves rows with future times, and later observations confirm these.
         if (found := _without_long_values(facts[id_], holder.facts)) is not None:
             short[id_] = found, holder.written_at
     return [
@@ -225,7 +225,7 @@ def _shorten_rows(
 def _is_confirmation(
     source: DataSource, found: FactObservation, before: Before | None, now: int
 ) -> bool:
-    """Return true if the newest row says the same and has not been out of sight for long."""
+    """Return true if the newest row has the same facts and no long gap followed it."""
     # Each definition of a draft may have other facts under the same version.
     if (
         before is None
@@ -237,10 +237,10 @@ def _is_confirmation(
 
 
 def _lost_sight_at(source: DataSource, before: Before) -> int:
-    """The time from which nobody knows whether the facts were the same all along."""
+    """The time from which unchanged facts are no longer certain."""
     lost_at = expiry_time(source, before.written_at)
     lifetime = source.lifecycle.time_to_live if source.lifecycle else None
-    # The row may have been trimmed by then.
+    # The row may be trimmed before then.
     return (
         lost_at
         if lifetime is None
@@ -253,13 +253,13 @@ def _facts_of_run(before: Before) -> str:
         return before.facts
     kept = msgspec.json.decode(before.kept, type=dict[str, int])
     facts = msgspec.json.decode(before.facts, type=dict[str, msgspec.Raw])
-    # A failed collection marks the values of that time as stale. They are the row's all the same.
+    # A failed collection marks these values as stale. They still belong to the row.
     own = {name: facts[name] for name in facts if kept.get(name) in (None, before.written_at)}
     return _encode_text(own)
 
 
 def _without_long_values(facts: str, before: str) -> str | None:
-    """The facts without their long values; None if there are none, or others than before."""
+    """The facts without their long values; None without long values, or if these changed."""
     if len(facts) < _LONG_VALUE:
         return None
     new, old = _decode_raw_members(facts), _decode_raw_members(before)
@@ -275,7 +275,7 @@ def _select_holders(
 ) -> dict[int, _HoldingRow]:
     """The rows that have the long values of the entities' newest rows, by entity.
 
-    Without those that are too old to be referred to.
+    Rows too old for references are left out.
     """
     since = _sight_limit(source, now)
     if since is None or not (ids := list(entity_ids)):
@@ -286,7 +286,7 @@ def _select_holders(
 
 def _sight_limit(source: DataSource, now: int) -> int | None:
     lifecycle = source.lifecycle
-    # Rows that are counted may go at any time, and each definition of a draft may be another one.
+    # Sources that keep a number of rows may lose any; drafts may change with each definition.
     if source.draft or (lifecycle and lifecycle.max_items is not None):
         return None
     if lifecycle is None or lifecycle.time_to_live is None:
@@ -362,7 +362,7 @@ async def page_changes(
 async def _scan_rows(
     database: Database, source_id: str | None, kind: str | None, place: ChangePosition
 ) -> list[Row]:
-    """The rows that a page scans: key, reference if it says something new, and version."""
+    """The rows that a page scans: key, reference if the row has news, and version."""
     scan = _SCAN_ALL if source_id is None else _SCAN_ONE
     keys = await database.search(scan.start, (*_position_key(source_id, place), ROWS_SCANNED))
     if not keys:
@@ -390,14 +390,14 @@ async def _select_change(
     ]
     changed = compare_rows(rows)
     if any(held_at is not None and holding is None for *_, held_at, holding in found):
-        # Long values before it went with an old row: whether they are others now is not known.
+        # The earlier long values were deleted with an old row: a change can't be determined.
         changed = {name: changed[name] for name in changed if changed[name][0] is not None}
     place = ChangePosition(written_at, source_id, entity_id)
     return FactChange(place, ref, version, changed, rows[0][1])
 
 
 def _row_facts(facts: str, holding: str | None) -> dict[str, Any]:
-    """The facts of a row with the long values of the row that has them."""
+    """The facts of a row, with long values from the row that stores them."""
     whole = facts if holding is None else fill_long_values(facts, holding)
     found: dict[str, Any] = msgspec.json.decode(whole)
     return found
@@ -458,16 +458,15 @@ class HistoryEntry(NamedTuple):
     facts: msgspec.Raw
     reasons: msgspec.Raw
     confirmed_at: int | None = None
-    # Of the row with the long values that are stored there alone.
+    # The facts of the row that stores the long values.
     held_at: int | None = None
 
 
 class Excerpt(NamedTuple):
     """Rows of history, oldest first, at least `step` milliseconds apart.
 
-    A row that was confirmed after the beginning of the excerpt begins with it. `start` is the time
-    of the first row of all history, None if there is none; `is_whole` is true if no row is left
-    out.
+    A row confirmed after the beginning of the excerpt starts there. `start` is the time of the
+    first row of all history, None without history; `is_whole` is true if no row is left out.
     """
 
     rows: list[HistoryEntry]
@@ -488,7 +487,7 @@ async def page_history(
     """Up to `limit` rows about an entity from `start` to `end`, both included, newest first.
 
     Rows written before `start` and confirmed since are included. `source_ids` None means every
-    source. `after` is the last row of the page before.
+    source. `after` is the last row of the previous page.
     """
     last = HistoryPosition(_LAST_TIME if end is None else end + 1, "")
     last = last if after is None else min(last, after)
@@ -504,7 +503,7 @@ async def page_history(
 
 
 def _read_long(database: Database) -> Callable[[str, Parameters], Awaitable[list[Row]]]:
-    """The read of many rows of one entity: on the replica where there is one."""
+    """The function that reads many rows of one entity, from a replica if available."""
     return database.all if database.replica() is None else database.search
 
 
@@ -532,7 +531,7 @@ async def _select_held(
 async def _complete_rows(
     database: Database, entity_id: int, rows: list[HistoryEntry]
 ) -> list[HistoryEntry]:
-    """The rows with their last confirmations, and with the long values that others have."""
+    """The rows with their last confirmations, and with long values stored in other rows."""
     rows = await _confirm_rows(database, entity_id, rows)
     held = {(row.source_id, row.held_at) for row in rows if row.held_at is not None}
     if not held:
@@ -551,7 +550,7 @@ async def _complete_rows(
 async def _confirm_rows(
     database: Database, entity_id: int, rows: list[HistoryEntry]
 ) -> list[HistoryEntry]:
-    """The rows with the last confirmation of those that are the newest of their source."""
+    """The rows, with the last confirmation added to the newest of each source."""
     source_ids = sorted({row.source_id for row in rows if row.confirmed_at is None})
     if not source_ids:
         return rows
@@ -588,7 +587,7 @@ async def spread_history(
 ) -> Excerpt:
     """Rows spread over the time from `start`, or the first row, to `end`, both included.
 
-    All rows if they are few, else about `most`: the first row of each of that many equal intervals.
+    All rows if few, else about `most`: the first row of each of `most` equal intervals.
     """
     keys = (source_id, entity_id)
     row = await database.one(_FIRST_TIME, keys)
@@ -610,14 +609,14 @@ async def spread_history(
 
 
 def count_fitting_rows(facts: Mapping[str, object], most: int, size: int = _MOST_BYTES) -> int:
-    """The number of rows of the length of these facts that fit `size` bytes, up to `most`."""
+    """The number of rows as long as these facts that fit `size` bytes, up to `most`."""
     return max(2, min(most, size // max(1, len(msgspec.json.encode(facts)))))
 
 
 def fact_points(rows: Iterable[HistoryEntry], names: Sequence[str]) -> dict[str, list[Point]]:
     """The values of facts in rows of history; a fact not mentioned in a row is unchanged.
 
-    A row that was confirmed gives two points. Other facts in the rows are skipped without decoding.
+    A confirmed row gives two points. Other facts in the rows are skipped without decoding.
     """
     found: dict[str, list[Point]] = {name: [] for name in names}
     for row in rows:
@@ -674,7 +673,7 @@ WHERE source_id = ? AND entity_id = ? AND written_at = (
 ) AND written_at < ?
 """
 
-# The newest row is the last one until the latest facts: a clock that was set back left later ones.
+# The newest row up to the latest facts: a clock that was set back may have left later rows.
 _HOLDERS: Final = """
 SELECT b.entity_id, b.written_at, b.facts FROM (
     SELECT l.source_id, l.entity_id, (
@@ -709,8 +708,8 @@ _SCAN_ONE = _Scan(
         AND h.source_id = ? AND (h.written_at, h.entity_id) <= (?, ?)""",
 )
 
-# Bounded by a key and not by LIMIT, so that a cluster that keeps each entity in one place compares
-# the rows there.
+# Bounded by a key, not by LIMIT, to let a cluster that is sharded by entity compare rows on their
+# shard.
 _CHANGED_ROWS = """
 SELECT s.written_at, s.source_id, s.entity_id, CASE WHEN e.ref IS NULL THEN NULL
     WHEN s.said <> COALESCE(s.said_before, s.said) THEN e.ref END, s.version
@@ -754,7 +753,7 @@ SELECT source_id, MAX(written_at) FROM facts_history
 WHERE entity_id = ?{} AND written_at < ? GROUP BY source_id
 """
 
-# Of each source its newest row, and the last time at which that was found.
+# The newest row of each source, and its last confirmation.
 _NEWEST_TIMES = """
 SELECT l.source_id, (
     SELECT MAX(h.written_at) FROM facts_history h
@@ -764,7 +763,7 @@ SELECT l.source_id, (
 
 _FIRST_TIME = "SELECT MIN(written_at) FROM facts_history WHERE source_id = ? AND entity_id = ?"
 
-# From row to row by the index, which leaves out what lies between.
+# Jumps from row to row in the index, skipping rows in between.
 _SPREAD_ROWS = """
 WITH RECURSIVE steps (at) AS (
     SELECT MIN(written_at) FROM facts_history

@@ -31,21 +31,21 @@ from factbook.facts.schema import (
 )
 from factbook.storage import Transaction
 
-# Of the facts of one item, as JSON.
+# JSON size of one item's facts.
 LARGEST_ITEM: Final = 64 * 1024
-# Of one item: as many as a source can have.
+# Facts in one item: as many as a source can have.
 MOST_FACTS: Final = 200
 
-# How far the clocks of those who push may be ahead.
+# Tolerance for clocks of pushers that run ahead.
 LARGEST_LEAD: Final = 5 * MINUTE
-# Of a reason, in characters.
+# Length of a reason, in characters.
 _LONGEST_REASON: Final = 300
-# The second is how earlier releases stored it.
+# The second is the form of earlier releases.
 _UNSENT: Final = frozenset({NOT_SENT, f"{NOT_APPLICABLE}: the push left it out"})
 
 
 class FactItem(NamedTuple):
-    """Facts about an entity at a time, and reasons for those that the pusher doesn't know."""
+    """Facts about an entity at a time, and the pusher's reasons for unknown ones."""
 
     ref: str
     facts: Mapping[str, object]
@@ -68,7 +68,7 @@ class FactItemResult(Struct):
 
 
 class _Row(NamedTuple):
-    """The facts of one item; `unsent` are the names of those that it leaves out."""
+    """The facts of one item; `unsent` are the names of facts that the item leaves out."""
 
     entity_id: int
     written_at: int
@@ -78,7 +78,7 @@ class _Row(NamedTuple):
     is_merged: bool
 
     def on(self, base: Latest | None, source: DataSource) -> Latest:
-        """The facts of the source after the item; `base` are those until then."""
+        """The facts of the source after the item; `base` are the facts before."""
         facts, reasons, kept = dict(self.facts), dict(self.reasons), dict[str, int]()
         unsent = self.unsent
         if self.is_merged and base is not None:
@@ -100,7 +100,7 @@ def push_facts(
 ) -> list[FactItemResult]:
     """Store the valid parts of the items; returns the result of each, in order.
 
-    What is known of entities that went to another owner than that of the source is deleted.
+    Facts about entities that no longer belong to the source's owner are deleted.
     """
     if source.owner is not None:
         retention.drop_untracked(transaction, source)
@@ -188,7 +188,7 @@ def _store_rows(
     done: dict[int, Latest] = {}
     new: dict[tuple[int, int], Latest] = {}
     good: list[tuple[_Row, FactItemResult]] = []
-    # Each is merged into what came before it in time.
+    # Each row is merged into the preceding one in time.
     for row, outcome in sorted(found, key=lambda one: one[0].written_at):
         key = row.entity_id, row.written_at
         base = None
@@ -208,7 +208,7 @@ def _store_rows(
             stored[key], new[key], done[row.entity_id] = text, after, after
         outcome.accepted = True
         good.append((row, outcome))
-    # Of one entity the newest comes last.
+    # The newest row of an entity comes last.
     rows = [
         (
             source.id,
@@ -237,9 +237,9 @@ def _stated_facts(latest: Latest) -> tuple[object, ...]:
 
 
 def _agrees_with_stored(row: _Row, there: str, text: str, base: Latest | None) -> bool:
-    """Return true if an item contradicts nothing that is stored of its time.
+    """Return true if an item does not contradict facts stored for the same time.
 
-    A merged item may add facts, and replace those that are there from an earlier time.
+    A merged item may add facts, and replace facts from an earlier time.
     """
     if there == text:
         return True
@@ -278,7 +278,7 @@ def _write_newest(
     now: int,
 ) -> None:
     """Make the rows the latest ones of their entities unless older, and publish the changes."""
-    # A time that is still to come was given by a clock that was set back since.
+    # A future time comes from a clock that was set back since.
     to_come = now + LARGEST_LEAD
     transaction.many(_WRITE_LATEST, [(*row, to_come) for row in newest.values()])
     written = {

@@ -1,4 +1,4 @@
-"""Ends of stored facts: history beyond its lifecycle, deletions, dropped months, expired values."""
+"""Removal of stored facts: history beyond its lifecycle, deletions, old months, expired values."""
 
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -19,8 +19,8 @@ from factbook.scheduling.runs import SourceHealth
 from factbook.storage import Database, Transaction, Write
 from factbook.storage.partitions import MonthlyTable, Partition, replace_gone_partitions
 
-# For a row `h`. Its newest confirmation is that of the latest facts, also of rows that share its
-# values. They follow it within a day, one after the other, so the next row tells if there are any.
+# For a row `h`. The newest confirmation is that of the latest facts, also for rows that share its
+# values. These follow within a day of each other, so checking the next row is enough.
 FOUND_UNTIL: Final = """
 COALESCE(CASE WHEN COALESCE(h.held_at, h.written_at) = (
     SELECT n.held_at FROM facts_history n WHERE n.source_id = h.source_id
@@ -46,15 +46,15 @@ COALESCE(CASE WHEN COALESCE(h.held_at, h.written_at) = (
     WHERE l.source_id = h.source_id AND l.entity_id = h.entity_id
 ) END, h.written_at)
 """
-# Rows that are looked at in one go.
+# Rows examined at once.
 _ROWS_AT_ONCE = 1_000
-# Rows that are deleted in one go, so that no other write waits long.
+# Rows deleted at once; few, to keep other writes from waiting long.
 _DELETED_AT_ONCE = 200
-# What is stored may have been given its time so long before.
+# Rows may be stored this long after their time.
 _TRIM_DELAY = 5 * MINUTE
 _AFTER_ALL = 2**63 - 1
-# In place of the number of items, of a source that keeps a time. It is the largest, so when the
-# source is to keep a number instead, all its entities are looked at.
+# Stands for the number of items of a source that keeps a time. As the largest number, it makes a
+# source that switches to a number have all its entities examined.
 _ANY_TIME = _AFTER_ALL
 _RowKey = tuple[str, int, int]
 _ENTITIES_AT_ONCE = 1_000
@@ -69,8 +69,8 @@ class _Mark(NamedTuple):
 
     Entities without a row at or after `trimmed_to`, or at or after `late`, have no surplus rows.
 
-    Of a source that keeps a time, `trimmed_to` is the time before which rows were looked at, and
-    `passed_at` when all of them were.
+    For a source that keeps a time, rows before `trimmed_to` were examined, and `passed_at` is the
+    time at which all were.
     """
 
     max_items: int
@@ -104,7 +104,7 @@ class _HistorySweep:
         self._database = database
         self._now = now
         self._pace = pace
-        # An entity that has rows in two portions is found in both.
+        # An entity with rows in two portions appears in both.
         self._keys: dict[_RowKey, None] = {}
         self._trimmed: list[_Progress] = []
         self._removed = 0
@@ -160,7 +160,7 @@ class _HistorySweep:
     async def _sharing(
         self, source_id: str, rows: Sequence[tuple[int, int, int | None]]
     ) -> list[_RowKey]:
-        """The earlier rows that share long values with these, and were kept for their sake."""
+        """The earlier rows that were kept because these share their long values."""
         ends = {(id_, held_at): at for at, id_, held_at in rows if held_at is not None}
         found: list[_RowKey] = []
         for (id_, held_at), at in ends.items():
@@ -177,7 +177,7 @@ class _HistorySweep:
         self, source_id: str, most: int, mark: _Mark | None
     ) -> AsyncIterator[list[_RowKey]]:
         since = await self._since(source_id, most, mark)
-        # The clock was set back: what came since has earlier times.
+        # The clock was set back: later rows have earlier times.
         since = since if since <= self._now else 0
         found = False
         portions = self._recent(source_id, most, since) if since else self._every(source_id, most)
@@ -188,7 +188,7 @@ class _HistorySweep:
             self._trimmed.append(_Progress(self._now - _TRIM_DELAY, None, source_id))
 
     async def _recent(self, source_id: str, most: int, since: int) -> AsyncIterator[list[_RowKey]]:
-        """The surplus rows of entities that have rows since then."""
+        """The surplus rows of entities with rows since then."""
         place: tuple[int, int] | None = (since, -1)
         while place is not None:
             rows = await self._database.all(_ROWS_SINCE, (source_id, *place, _ROWS_AT_ONCE))
@@ -211,7 +211,7 @@ class _HistorySweep:
             for entity_id, written_at, held_at in rows:
                 count = count if entity_id == last else 0
                 last = entity_id
-                # One whose time is to come is left until then, and takes no other's place.
+                # Rows with a future time are left until then and don't count.
                 count += written_at <= self._now + _TRIM_DELAY
                 if count == most:
                     needed = written_at if held_at is None else held_at
@@ -241,7 +241,7 @@ def _begin_trim(transaction: Transaction, source_id: str, most: int) -> int:
 
 
 def _delete_rows(transaction: Transaction, keys: list[_RowKey], marks: list[_Progress]) -> None:
-    # What a crash brings back goes with the next sweep; nobody else waits for the disk.
+    # Rows restored by a crash go with the next sweep; so don't wait for the disk.
     transaction.relax()
     transaction.delete("facts_history", ("source_id", "entity_id", "written_at"), keys)
     transaction.many(_END_TRIM, marks)
@@ -269,9 +269,9 @@ def delete_source_facts(transaction: Transaction, source_id: str) -> None:
 
 
 async def drop_history(database: Database, source_id: str, write: Write) -> int:
-    """Delete the history of a source, in portions so that no other write waits long.
+    """Delete the history of a source in portions, to keep other writes from waiting long.
 
-    `write` runs each of them in a transaction.
+    `write` runs each portion in a transaction.
     """
     dropped, rest = 0, True
     while rest:
@@ -283,7 +283,7 @@ async def drop_history(database: Database, source_id: str, write: Write) -> int:
 
 
 def drop_facts(transaction: Transaction, source_id: str, names: Iterable[str]) -> None:
-    """Remove facts from the latest ones of a source, whose types must match its schema."""
+    """Remove facts from a source's latest facts, whose types must match its schema."""
     gone, after = frozenset(names), 0
     history.lock_latest(transaction, source_id)
     while gone and (
@@ -334,8 +334,8 @@ def _without_names(text: str, names: frozenset[str]) -> str:
 
 
 async def drop_months(database: Database, sources: Sequence[DataSource], now: int) -> None:
-    """Drop the months before now of which no source keeps a row."""
-    # Before these times; a source that keeps a number of rows, or all, has none.
+    """Drop past months in which no source keeps a row."""
+    # Cutoff times; a source that keeps a number of rows, or all, has none.
     cutoffs = dict(_source_cutoffs(sources, now))
 
     async def is_gone(one: Partition) -> bool:
@@ -352,7 +352,7 @@ async def drop_months(database: Database, sources: Sequence[DataSource], now: in
         return True
 
     def check(transaction: Transaction, one: Partition) -> bool:
-        """Return true unless somebody has pushed rows of an old time since."""
+        """Return true unless rows with an old time were pushed since."""
         source_id, sql = "", _NEXT_SOURCE.format(one.name)
         while row := transaction.one(sql, (source_id,)):
             source_id = row[0]
@@ -395,7 +395,7 @@ class _Expired(NamedTuple):
 async def sweep_expired(
     database: Database, sources: Iterable[DataSource], now: int, pace: Throttle
 ) -> int:
-    """Expire values of sources without a run for as long as a value lasts; returns how many."""
+    """Expire values of sources without a run for a value's lifetime; returns their number."""
     start = database.remembered.of(_FirstRound)
     start.at = now if start.at is None or start.at > now else start.at
     if now - start.at < LATE_AFTER:
@@ -413,7 +413,7 @@ async def sweep_expired(
 
 
 def _expiry_cause(source: DataSource, health: SourceHealth | None, now: int) -> str | None:
-    """The reason why values may have expired; None if runs of the source take care of them."""
+    """The reason why values may have expired; None if the source's runs expire them."""
     if source.cadence is None or source.draft or health is None:
         return None
     last = health.last
@@ -441,7 +441,7 @@ _RECORD_LATE = """
 UPDATE history_trims SET late = CASE WHEN late < ? THEN late ELSE ? END WHERE source_id = ?
 """
 
-# Waits for pushes under way: what they note is either seen here or left for the next sweep.
+# Waits for pushes in progress: their marks are seen here or left for the next sweep.
 _BEGIN_TRIM = """
 INSERT INTO history_trims (source_id, max_items, trimmed_to) VALUES (?, ?, 0)
 ON CONFLICT (source_id) DO UPDATE SET trimmed_to = CASE
@@ -475,8 +475,8 @@ WHERE source_id = ? AND (written_at, entity_id) > (?, ?)
 ORDER BY written_at, entity_id LIMIT ?
 """
 
-# Of the entities of a portion, the rows before the last one that is kept, and before the one that
-# has its long values, from when the source kept a time.
+# For the entities of a portion: rows before the last kept row and before the row that stores its
+# long values, from when the source kept a time.
 _ROWS_BEYOND = """
 SELECT h.entity_id, h.written_at FROM (
     SELECT t.entity_id, (

@@ -1,7 +1,7 @@
 """Facts and their types, the reasons for unknown values, and the fixed metric shapes.
 
-A value of another type is never converted: it counts as no value, for a reason from a closed
-list of words, each with its meaning and remedy. Each shape is declared here once, filled by
+A value of another type is never converted: it counts as missing, with a reason from a closed
+list of words, each with its meaning and remedy. Each shape is declared once here, filled by
 integrations and returned by tools.
 """
 
@@ -28,9 +28,9 @@ RATE_LIMITED: Final = "rate-limited"
 EXPIRED: Final = "expired"
 TOO_LARGE: Final = "too-large"
 BAD_DEFINITION: Final = "bad-definition"
-# The place of a reason that stands for all facts, where it is shown.
+# The displayed place of a reason that applies to all facts.
 ANY_FACT: Final = "*"
-# They say nothing about a value, only that it could not be asked for.
+# Transient reasons: the value could not be requested.
 PASSING: Final = frozenset({RATE_LIMITED, UPSTREAM_ERROR})
 REASONS: Final[dict[str, str]] = {
     NOT_CONFIGURED: (
@@ -90,7 +90,7 @@ REASONS: Final[dict[str, str]] = {
         "says why. An administrator can look at the runs of the data source."
     ),
 }
-# Said instead where a value is needed for an answer, and is not there.
+# The message if a required value is missing.
 NEEDED: Final[dict[str, str]] = REASONS | {
     NOT_APPLICABLE: (
         "No data source that was asked has such a value for this entity, and asking again does not "
@@ -103,14 +103,14 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _DATETIME = re.compile(
     rf"{_DATE.pattern}T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)", re.ASCII | re.IGNORECASE
 )
-# Halves of a character that UTF-8, and so the database, cannot hold.
+# Lone surrogates, which UTF-8 and the database cannot store.
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def reason_word(reason: str) -> str:
     """The word of a stored reason, which may be followed by details: `upstream-error: details`.
 
-    A reason that starts with none of these words counts as `upstream-error`.
+    A reason that does not start with a known word counts as `upstream-error`.
     """
     found = reason.partition(":")[0]
     return found if found in REASONS else UPSTREAM_ERROR
@@ -118,7 +118,7 @@ def reason_word(reason: str) -> str:
 
 @dataclass(frozen=True)
 class Fact:
-    """A fact of a data source; `unit` is set if a number has one, `title` if people chose one."""
+    """A fact of a data source; `unit` is optional for numbers, `title` is user-chosen if set."""
 
     name: str
     type: FactType
@@ -144,10 +144,10 @@ class CheckedValues(NamedTuple):
 def check_values(
     schema: Iterable[Fact], values: Mapping[str, object], mistaken: str = UPSTREAM_ERROR
 ) -> CheckedValues:
-    """The values that can be stored, in schema order, and a reason for each of the others.
+    """The values that can be stored, in schema order, and a reason for each other value.
 
-    None is no value. A name that the schema lacks, or a value of the wrong type, gets a reason that
-    starts with `mistaken`.
+    None means no value. A name missing from the schema, or a value of the wrong type, gets a reason
+    that starts with `mistaken`.
     """
     checked = CheckedValues({}, {})
     facts = {fact.name: fact for fact in schema}
@@ -187,7 +187,7 @@ def _is_boolean(value: object) -> bool:
 
 
 def is_text(value: object) -> bool:
-    """Return true for a string that UTF-8, and so the database, can hold."""
+    """Return true for a string that UTF-8 and the database can store."""
     return isinstance(value, str) and (value.isascii() or not _SURROGATES.search(value))
 
 
@@ -200,7 +200,7 @@ def moment_of_text(text: str) -> datetime:
 
 
 def moment_or_text(text: str) -> str:
-    """The text, or the moment at which the day begins if it is a date."""
+    """The text; for a date, the moment at which the day begins."""
     return f"{text}T00:00:00Z" if _DATE.fullmatch(text) else text
 
 
@@ -264,7 +264,7 @@ def _json_type(value: object) -> str:
 
 
 UNKNOWN = "unknown"
-# Of a list, in the text of an error.
+# Most list items in an error message.
 _MOST_ITEMS = 20
 LeafType = Literal[
     "number|unknown", "boolean|unknown", "string|unknown", "string[]", "number", "boolean", "string"
@@ -375,7 +375,7 @@ class Leaf:
 
     @property
     def stand_in(self) -> str | tuple[()] | None:
-        """The placeholder for a missing value; None if there is none."""
+        """The placeholder for a missing value; None without a placeholder."""
         return _LEAF_TYPES[self.type].stand_in
 
     @cached_property
@@ -397,7 +397,7 @@ class Leaf:
 
 @dataclass(frozen=True)
 class LeafGroup:
-    """A group of values; an optional group is left out if it is not known."""
+    """A group of values; an optional group is left out if unknown."""
 
     name: str
     description: str
@@ -477,7 +477,7 @@ def fill_shape(
 
 
 def _fold_reasons(shape: Shape, reasons: Mapping[str, str]) -> dict[str, str]:
-    """The reasons, with one for a group whose leaves share it, and one for all of a shape."""
+    """The reasons, merged per group or for the whole shape where all leaves share one."""
     found: dict[str, str] = {}
     for member in shape.members:
         paths = [path for path, _ in member.paths]

@@ -1,4 +1,4 @@
-"""The store of the latest facts: one row of a source and entity, apart from history."""
+"""The store of the latest facts: one row per source and entity, apart from history."""
 
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence, Set
@@ -31,11 +31,11 @@ _NO_FACTS: Mapping[str, Any] = {}
 _decode_facts: Final = msgspec.json.Decoder(dict[str, Any]).decode
 Reasons = Mapping[str, str]
 _decode_reasons = lru_cache(maxsize=256)(msgspec.json.Decoder(dict[str, str]).decode)
-# Rows that one page of failures looks at.
+# Rows scanned for one page of failures.
 FAILURES_SCANNED: Final = 5_000
-# To count all of many takes PostgreSQL long.
+# Counting large numbers of rows takes PostgreSQL long.
 MOST_COUNTED: Final = 10_000
-# Sources that one statement asks about.
+# Sources in one statement.
 _SOURCES_AT_ONCE: Final = 100
 
 
@@ -108,7 +108,7 @@ def _write_rows(
     before: Mapping[int, Before],
     now: int,
 ) -> None:
-    """Write the rows; of those that differ in their time alone, only that."""
+    """Write the rows; if only the time differs, write only the time."""
     different, same = list[tuple[Any, ...]](), list[int]()
     for row in rows:
         _, entity_id, written_at, *said = row
@@ -152,7 +152,7 @@ async def find_last_collections(database: Database, source_id: str) -> dict[int,
 
 
 def select_collected(transaction: Transaction, source_id: str, ids: list[int]) -> set[int]:
-    """The given ids of entities that the source knows something of, or why it does not."""
+    """The given entity ids for which the source has facts or reasons."""
     return {row[0] for row in transaction.all(_COLLECTED, (source_id, ids))}
 
 
@@ -185,9 +185,9 @@ async def list_latest(database: Database, entity_id: int) -> dict[str, Latest]:
 async def list_past(
     database: Database, entity_id: int, source_ids: Collection[str], moment: int
 ) -> dict[str, dict[str, msgspec.Raw]]:
-    """The values that each source had written last by a moment, as JSON by fact.
+    """The last values that each source had written by a moment, as JSON by fact.
 
-    Facts that it did not mention then are missing, as are long values that are stored elsewhere.
+    Facts missing from that row are left out, as are long values stored in another row.
     """
     if not source_ids:
         return {}
@@ -220,7 +220,7 @@ async def count_tracked(
 ) -> int:
     """The number of tracked entities, counted up to `most`."""
     tracked, parameters = _tracked_condition(source, wanted)
-    # The number is no parameter: PostgreSQL's plan for any number is one for all entities.
+    # The limit is not a parameter: PostgreSQL's generic plan would be one for all entities.
     sql = f"SELECT COUNT(*) FROM (SELECT 1 {_FROM_TRACKED}{tracked} LIMIT {most}) found"
     row = await database.one(sql, parameters)
     return row[0] if row else 0
@@ -300,7 +300,7 @@ def group_latest(rows: Iterable[Row]) -> dict[int, dict[str, Latest]]:
 def mark_stale(
     database: Database, found: dict[int, dict[str, Latest]]
 ) -> dict[int, dict[str, Latest]]:
-    """The same facts, with stale values among the kept ones, for those who read."""
+    """The facts with stale values marked as kept, for readers."""
     mark = freshness.freshness_of(database).marked
     return {
         id_: {source: mark(source, latest) for source, latest in own.items()}
@@ -311,7 +311,7 @@ def mark_stale(
 async def find_stale_entities(
     database: Database, reads: Mapping[str, Set[str]], entity_ids: Sequence[int]
 ) -> set[int]:
-    """Those of the entities for which one of these facts, by source, is stale."""
+    """The entities for which one of these facts, by source, is stale."""
     known = freshness.freshness_of(database)
     moments = {source_id: known.stale_before(source_id) for source_id in reads}
     rows: list[Row] = []
@@ -348,7 +348,7 @@ def group_values(rows: Iterable[Row]) -> FactValues:
 
 
 class KeyValue(NamedTuple):
-    """A value and its source; None if the source tells of the entity and has no value."""
+    """A value and its source; None if the source knows the entity but has no value."""
 
     source: str
     value: Any
@@ -358,7 +358,7 @@ class KeyValue(NamedTuple):
 async def list_key_values(
     database: Database, wanted: Mapping[str, Sequence[str]], entity_ids: Sequence[int]
 ) -> dict[str, dict[int, KeyValue]]:
-    """The values by fact and entity id: of the first source of a fact that knows it.
+    """The values by fact and entity id, from the first source that knows the entity.
 
     `wanted` has the sources of each fact.
     """
@@ -445,7 +445,7 @@ async def count_unknown(
 ) -> UnknownCount:
     """The number of entities without facts, up to `most`; none are counted if it takes too long."""
     sql, values = _unknown_condition(source, wanted)
-    # The number is no parameter: PostgreSQL's plan for any number is one for all entities.
+    # The limit is not a parameter: PostgreSQL's generic plan would be one for all entities.
     found = f"SELECT {_STORED_REASONS} AS reasons {sql} LIMIT {most}"
     try:
         rows = await database.search(_COUNT_REASONS.replace("{found}", found), values)
@@ -467,10 +467,10 @@ def _unknown_condition(source: DataSource, wanted: EntityRange) -> SQL:
 
 
 class EntityFailure(NamedTuple):
-    """An entity for which the last run brought nothing.
+    """An entity for which the last run stored no facts.
 
-    `reasons` are keyed by the place of the facts, "" for all of them. Without reasons the values of
-    `written_at` are kept; 0 means that there never were any.
+    `reasons` are keyed by the place of the facts, "" for all facts. Without reasons, the values
+    from `written_at` are kept; 0 means never collected.
     """
 
     ref: str
@@ -512,7 +512,7 @@ async def list_pushed(database: Database, source_id: str, limit: int) -> list[tu
 async def page_failures(
     database: Database, source_id: str, since: int, after: int, limit: int
 ) -> Failures:
-    """Up to `limit` entities about which nothing was written since a time, by id.
+    """Up to `limit` entities without a write since a time, by id.
 
     A page scans at most `SCANNED` rows, so it may hold fewer failures.
     """
@@ -529,9 +529,9 @@ async def page_failures(
 
 
 async def list_matching(database: Database, source: DataSource, limit: int) -> list[str]:
-    """The references of up to `limit` entities that the source is about, in no particular order.
+    """The references of up to `limit` entities that match the source's filter, in any order.
 
-    None are found if the search takes too long.
+    Empty if the search takes too long.
     """
     where = stored_entities.EVERY_ENTITY
     if source.selection is not None:
@@ -547,7 +547,7 @@ def _decode_failure(reasons: str) -> dict[str, str]:
     return found
 
 
-# A part for each source finds its last row by the index; a group of them would read every row.
+# A subquery per source finds its last row by the index; GROUP BY would read every row.
 _LAST_WRITTEN = "SELECT {}, MAX(written_at) FROM facts_history WHERE source_id = ?"
 
 
@@ -559,7 +559,7 @@ ON CONFLICT (source_id, entity_id) DO UPDATE SET written_at = excluded.written_a
     kept = excluded.kept
 """
 
-# Spares the database all texts of what did not change.
+# Avoids sending unchanged texts to the database.
 _CONFIRM = "UPDATE facts_latest SET written_at = ? WHERE source_id = ? AND entity_id IN LIST(?)"
 
 _SAMPLE = """
@@ -607,7 +607,7 @@ SELECT source_id, {_LATEST_COLUMNS} FROM facts_latest
 WHERE entity_id IN (SELECT id FROM entities WHERE ref = ?) ORDER BY source_id
 """
 
-# CROSS JOIN keeps SQLite from sorting all rows of the source again for every page.
+# CROSS JOIN keeps SQLite from sorting all rows of the source for every page.
 _FROM_TRACKED = """
 FROM entities e CROSS JOIN facts_latest l
 WHERE l.source_id = ? AND l.entity_id = e.id AND l.facts <> '{}'"""
@@ -657,7 +657,7 @@ SELECT e.ref, h.written_at, h.facts FROM (
 ) h JOIN entities e ON e.id = h.entity_id ORDER BY h.written_at DESC, e.ref
 """
 
-# What was skipped, because nothing says where to look, is no failure.
+# Entities skipped for lack of a target are not failures.
 _FAILED_ENTITIES = """
 SELECT s.entity_id, e.ref, s.reasons, s.written_at FROM (
     SELECT entity_id, reasons, written_at, facts FROM facts_latest

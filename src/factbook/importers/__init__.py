@@ -1,1 +1,1 @@
-"""Importers: readings of other systems, written as sets of entities under guards."""
+"""Importers: read other systems and write sets of entities, with guards against mass removal."""

@@ -51,7 +51,7 @@ from factbook.settings.option_tables import about, is_web_address
 _ROLE: Final = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]{1,576}", re.ASCII)
 _REGION: Final = re.compile(r"[a-z]{2}(-[a-z]+){1,3}-\d{1,2}", re.ASCII)
 
-# Where each partition has AWS Organizations, and the end of its hosts.
+# The home region of AWS Organizations in each partition, and the domain of its hosts.
 _PARTITIONS: Final = {
     "aws": ("us-east-1", "amazonaws.com"),
     "aws-cn": ("cn-northwest-1", "amazonaws.com.cn"),
@@ -121,19 +121,19 @@ _ORIGIN: Final = "amazonaws.com"
 _NAMES: Final = "names of accounts"
 _UNIT_NAMES: Final = "names of units"
 
-# A call is signed before it waits for its turn, and a signature is valid for five minutes.
+# Calls are signed before they wait in the queue, and signatures are valid for five minutes.
 _AT_ONCE: Final = 4
 
-# Without rights there is no use in asking for each of a thousand accounts.
+# Without rights, requests for each of a thousand accounts would be useless.
 _FUTILE: Final = frozenset({Outcome.DENIED, Outcome.REFUSED})
 
 
-# Half of what AWS allows, since others ask it, too.
+# Half of the AWS limit, since other clients share it.
 _CALLS_A_MINUTE: Final = 300
 
 
 class AwsImportOptions(ImporterOptions, frozen=True, kw_only=True):
-    """An organization, the credential to read it with, and what is imported of it."""
+    """An organization, the credential to read it, and the parts to import."""
 
     access_key_id: Annotated[
         str, about("Secret. An access key; without one, what the environment has is taken.")
@@ -182,7 +182,7 @@ class AwsImportOptions(ImporterOptions, frozen=True, kw_only=True):
 
     @property
     def home(self) -> str:
-        """The region that signatures for AWS Organizations name."""
+        """The region in signatures for AWS Organizations."""
         return _PARTITIONS[self.partition][0]
 
     @property
@@ -203,7 +203,7 @@ class AwsImportOptions(ImporterOptions, frozen=True, kw_only=True):
 
 
 class AwsKeys(NamedTuple):
-    """Pair of keys that requests are signed with; temporary ones have a token."""
+    """Pair of keys for signing requests; temporary keys have a token."""
 
     id: str
     secret: str
@@ -222,7 +222,7 @@ class Scope(NamedTuple):
 
 
 class AwsRequest(NamedTuple):
-    """Request to sign; `query` is as `make_canonical_query` gives it."""
+    """Request to sign; `query` comes from `make_canonical_query`."""
 
     method: str
     url: str
@@ -232,7 +232,7 @@ class AwsRequest(NamedTuple):
 
 
 def sign_request(request: AwsRequest, keys: AwsKeys, scope: Scope, now: int) -> dict[str, str]:
-    """The headers of the request with those that sign it."""
+    """The headers of the request, including the signature."""
     moment = datetime.fromtimestamp(now // SECOND, UTC).strftime("%Y%m%dT%H%M%SZ")
     given = {name.lower(): " ".join(value.split()) for name, value in request.headers.items()}
     headers = {**given, "x-amz-date": moment}
@@ -251,13 +251,13 @@ def sign_request(request: AwsRequest, keys: AwsKeys, scope: Scope, now: int) -> 
 
 
 def make_canonical_query(parameters: Mapping[str, str]) -> str:
-    """The query of a URL in the only form that a signature is valid for."""
+    """The URL query in the canonical form that signatures require."""
     pairs = sorted((quote(k, safe="-_.~"), quote(v, safe="-_.~")) for k, v in parameters.items())
     return "&".join(f"{name}={value}" for name, value in pairs)
 
 
 def _make_canonical_request(request: AwsRequest, headers: Mapping[str, str]) -> tuple[str, str]:
-    """The text that stands for a request, and the names of the headers in it."""
+    """The canonical request, and the names of its signed headers."""
     names = ";".join(sorted(headers))
     lines = [f"{name}:{headers[name]}" for name in sorted(headers)]
     path = quote(urlsplit(request.url).path or "/", safe="/-_.~")
@@ -298,9 +298,9 @@ async def find_keys(
     sts: HttpClient,
     now: int,
 ) -> AwsKeys | Missing:
-    """The keys to read the organization with, or the reason that there are none.
+    """The keys for reading the organization, or the reason for missing ones.
 
-    Those of the settings go before those of the environment; with a role they only assume it.
+    Keys in the settings take precedence over the environment. With a role, the keys only assume it.
     """
     own = _read_configured_keys(options, environment) or await _assume_by_web_identity(
         options, environment, sts
@@ -350,7 +350,7 @@ async def _assume_role(
     own: AwsKeys | None,
     now: int,
 ) -> AwsKeys | Missing:
-    """The keys of a role, asked for with the keys that one has, if there are any."""
+    """The keys of a role, requested with the current keys, if any."""
     query = make_canonical_query({**parameters, "Action": action, "Version": _STS_VERSION})
     headers = {"accept": "application/json"}
     if own is not None:
@@ -377,13 +377,13 @@ class _ThrottledError(Exception):
 
 @dataclass
 class AwsListing(Generic[T]):
-    """Items of every page, and the reason if there are pages that were not read."""
+    """Items of every page, and the reason for any unread pages."""
 
     items: list[T] = field(default_factory=list)
     missing: Missing | None = None
 
     def take(self, page: list[Any] | Missing, type_: type[T]) -> None:
-        """Add the items of a page; one of another form is missing."""
+        """Add the items of a page; an invalid item makes the listing incomplete."""
         if isinstance(page, Missing):
             self.missing = page
             return
@@ -396,7 +396,7 @@ class AwsListing(Generic[T]):
 
 
 class OrganizationsApi:
-    """AWS Organizations, asked with one pair of keys."""
+    """Client of AWS Organizations with one pair of keys."""
 
     def __init__(self, client: HttpClient, keys: AwsKeys, region: str, clock: Clock) -> None:
         self._client = client
@@ -412,7 +412,7 @@ class OrganizationsApi:
         show: Callable[[int], None] = lambda count: None,
         **arguments: Any,
     ) -> AwsListing[T]:
-        """The items of all pages; `member` is the field of an answer that has them."""
+        """The items of all pages; `member` is the answer's field with the items."""
         found, given, seen = AwsListing[T](), dict(arguments), set[str]()
         for _ in range(_MOST_PAGES):
             page = await self.call(action, given)
@@ -432,7 +432,7 @@ class OrganizationsApi:
         return found
 
     async def call(self, action: str, arguments: Mapping[str, Any]) -> dict[str, Any] | Missing:
-        """The answer to one call, or the reason that there is none."""
+        """The answer to one call, or the reason for a missing one."""
         answer = await self._repeated(action, arguments)
         if not answer.ok:
             return _explain_answer(action, answer)
@@ -465,7 +465,7 @@ class OrganizationsApi:
 
 
 def _explain_answer(action: str, answer: Answer) -> Missing:
-    """The reason that AWS gives in its own words, or by the status of HTTP."""
+    """The reason given by AWS, or derived from the HTTP status."""
     code, host = _read_error_code(answer), answer.detail.partition(":")[0]
     if code in _THROTTLED:
         return Missing(Outcome.RATE_LIMITED, f"{host}: asks to call less often")
@@ -503,7 +503,7 @@ class AwsAccount(msgspec.Struct, rename="pascal", frozen=True):
 
     @property
     def units(self) -> tuple[str, ...]:
-        """The ids of the root and the organizational units that it is in, the root first."""
+        """The ids of the root and the organizational units above the account, the root first."""
         parts = self.paths[0].split("/") if self.paths else ()
         return tuple(part for part in parts if part.startswith(("r-", "ou-")))
 
@@ -542,16 +542,16 @@ def make_account_resource(
 
 
 def make_unit_system(unit: AwsUnit, name: str, path: Sequence[str]) -> Entity:
-    """The system of an organizational unit; `path` are the names of those that it is in."""
+    """The system of an organizational unit; `path` has the names of its ancestors."""
     metadata: Entity = {"name": name, "description": " / ".join([*path, unit.name])}
     metadata["annotations"] = {UNIT_ID: unit.id, ARN: unit.arn}
     return {"apiVersion": _API_VERSION, "kind": "System", "metadata": metadata, "spec": {}}
 
 
 def find_tagged_owner(tags: Iterable[AwsTag], keys: Sequence[str]) -> str | None:
-    """The owner that the first of these tags names, whatever its case: a group, unless it says.
+    """The owner named by the first of these tags, in any case; a group unless the tag has a kind.
 
-    None if there is no such tag. Raises InputError for one that is no reference.
+    None if there is no such tag. Raises InputError for an invalid reference.
     """
     values = {tag.key.lower(): tag.value.strip() for tag in tags}
     value = next(filter(None, (values.get(key.lower()) for key in keys)), None)
@@ -564,7 +564,7 @@ def find_tagged_owner(tags: Iterable[AwsTag], keys: Sequence[str]) -> str | None
 class UnitTree:
     """Organizational units by id, each with the names from the root to it.
 
-    `missing` is the reason if there are units that were not read.
+    `missing` is the reason for any unread units.
     """
 
     units: dict[str, AwsUnit] = field(default_factory=dict)
@@ -574,12 +574,12 @@ class UnitTree:
 
     @property
     def rights(self) -> frozenset[str]:
-        """The units with others below them: a list that is suddenly empty is not believed."""
+        """The units with children, as rights: a list that is suddenly empty is not trusted."""
         return frozenset(f"units below {parent}" for parent in self.parents)
 
 
 def make_unread_snapshot(missing: Missing, options: AwsImportOptions) -> Snapshot:
-    """The snapshot of an organization that cannot be asked."""
+    """The snapshot of an organization that cannot be read."""
     problem = ReadingProblem(_ORIGIN, missing.reason)
     keys = [ACCOUNTS_PART, UNITS_PART] if options.units else [ACCOUNTS_PART]
     return Snapshot(tuple(SnapshotPart(key, False, problems=(problem,)) for key in keys))
@@ -611,7 +611,7 @@ async def read_aws(
 async def _read_tags(
     api: OrganizationsApi, wanted: Iterable[AwsAccount], options: AwsImportOptions
 ) -> dict[str, list[AwsTag] | Missing]:
-    """The tags of each account, or the reason that they are not known."""
+    """The tags of each account, or the reason for unknown ones."""
     waiting = [account.id for account in wanted] if options.owner_tags else []
     found: dict[str, list[AwsTag] | Missing] = {}
     turns = asyncio.Semaphore(_AT_ONCE)
@@ -662,7 +662,7 @@ class _OrganizationParts:
     ) -> SnapshotPart:
         """The part of the accounts.
 
-        Names are unique among all of them, so that a closed one does not rename another.
+        Names are unique among all accounts, so a closed account does not rename another.
         """
         if missing:
             self._problems.append(ReadingProblem(_ORIGIN, f"accounts: {missing.reason}"))
@@ -700,7 +700,7 @@ class _OrganizationParts:
         )
 
     def _account(self, account: AwsAccount, name: str) -> ImportedItem:
-        """The item of an account; without its tags or its unit it changes nothing."""
+        """The item of an account; without its tags or unit, the item is tentative."""
         tags, owner, uncertain = self._tags.get(account.id, []), None, False
         known: list[AwsTag] = []
         if isinstance(tags, Missing):
@@ -717,7 +717,7 @@ class _OrganizationParts:
             unit = account.units[-1]
             name_of_unit = self._systems.get(unit) if unit in self._tree.units else None
             system = name_of_unit and f"system:{self._options.namespace}/{name_of_unit}"
-            # A unit that is not in the tree was made, or could not be read, meanwhile.
+            # A unit missing from the tree was created meanwhile, or could not be read.
             uncertain |= system is None and unit.startswith("ou-")
         entity = _place_entity(
             make_account_resource(account, name, owner, system), self._options.namespace
@@ -779,7 +779,7 @@ async def _read_aws_snapshot(
     found = await find_keys(options, os.environ, sts, clock.now())
     if isinstance(found, Missing):
         return make_unread_snapshot(found, options)
-    # A signature is of its moment, and a large organization takes longer than it is valid.
+    # Signed per call: reading a large organization takes longer than a signature is valid.
     api = OrganizationsApi(context.client, found, options.home, clock.now)
     return await read_aws(api, options, context.memory, show)
 

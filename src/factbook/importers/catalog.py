@@ -1,4 +1,4 @@
-"""Importer of another catalog over its own interface: Backstage, Roadie, or another Factbook."""
+"""Importer of another catalog through its API: Backstage, Roadie, or another Factbook."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,12 +23,12 @@ _LONGEST_FILTER: Final = 1_000
 _MOST_FILTERS: Final = 20
 
 _ENTITIES_PATH: Final = "/api/catalog/entities/by-query"
-# All but what a catalog computes: relations and status.
+# All fields except those computed by a catalog: relations and status.
 _FIELDS: Final = "apiVersion,kind,metadata,spec"
-# A page of large entities may be too much to answer, or to take.
+# Page sizes: a page of large entities may be too large to send or to receive.
 _SIZES: Final = (500, 100, 20)
 _MOST_PAGES: Final = 4_000
-# Everything is in memory until it is written.
+# Limits, as all entities are in memory until written.
 MOST_ENTITIES: Final = 500_000
 MOST_BYTES: Final = 256 * 1024 * 1024
 _CHANGED: Final = Missing(Outcome.INCOMPLETE, "the catalog changed while it was read")
@@ -38,7 +38,7 @@ Entity = dict[str, Any]
 
 ENTITIES_PART: Final = "entities"
 
-# Of the other catalog's own; what it says of an entity beside these is of the entity.
+# Metadata of the other catalog itself; all other metadata belongs to the entity.
 _COMPUTED: Final = ("uid", "etag")
 _ORPHAN: Final = "backstage.io/orphan"
 _MARKS: Final = {
@@ -48,7 +48,7 @@ _MARKS: Final = {
 
 
 class CatalogImportOptions(ImporterOptions, frozen=True, kw_only=True):
-    """Address of a catalog, and what is imported of it."""
+    """Address of a catalog, and the entities to import."""
 
     address: Annotated[
         str,
@@ -81,7 +81,7 @@ class CatalogImportOptions(ImporterOptions, frozen=True, kw_only=True):
 
     @property
     def place(self) -> str:
-        """The address without its scheme, by which entities and problems name the catalog."""
+        """The address without its scheme, which names the catalog in entities and problems."""
         return self.address.partition("://")[2].rstrip("/").lower()
 
 
@@ -121,7 +121,7 @@ class EntityListing:
 
     @property
     def excess(self) -> Missing | None:
-        """The reason to stop, if the list is larger than fits here."""
+        """The reason to stop, if the list exceeds the limits."""
         if len(self.entities) > MOST_ENTITIES:
             return report_too_many(MOST_ENTITIES, "entities")
         return report_too_many(MOST_BYTES, "bytes of entities") if self.size > MOST_BYTES else None
@@ -140,8 +140,8 @@ async def list_catalog_entities(
 ) -> EntityListing:
     """Every entity that passes one of the filters.
 
-    A page without an answer is asked for in smaller pieces. A page that fails, an entity that comes
-    twice, and another number of entities than the catalog counts make the listing incomplete.
+    A page without an answer is requested in smaller pieces. A failed page, a duplicate entity, or a
+    number of entities that differs from the catalog's count makes the listing incomplete.
     """
     found = EntityListing()
     sizes, cursor = list(_SIZES), ""
@@ -188,10 +188,10 @@ async def read_catalog(
     options: CatalogImportOptions,
     show: Callable[[str], None] = lambda text: None,
 ) -> Snapshot:
-    """A snapshot of the catalog without its orphans, which are counted.
+    """A snapshot of the catalog without its orphans, which are only counted.
 
-    Its rights are the kinds of entities that were seen: a kind that is missing altogether is more
-    often a provider or permission that failed there than entities that have gone.
+    Rights are the kinds of entities seen: if a kind is missing entirely, the cause is more often a
+    failed provider or permission there than removed entities.
     """
     place = options.place
     found = await list_catalog_entities(client, options.filters, show)
@@ -227,7 +227,7 @@ def _make_catalog_item(
 
 
 def _strip_entity(entity: Entity, prefix: str) -> Entity:
-    """The entity without what the other catalog has added, its namespaces with the prefix."""
+    """The entity without the other catalog's additions, and with the prefix on its namespaces."""
     metadata = {key: value for key, value in entity["metadata"].items() if key not in _COMPUTED}
     own = _read_annotations(metadata)
     if own:
@@ -241,7 +241,7 @@ def _strip_entity(entity: Entity, prefix: str) -> Entity:
 
 
 def _make_marks(entity: Entity) -> dict[str, str]:
-    """Annotations that keep the locations by which the other catalog manages the entity."""
+    """Annotations with the other catalog's locations of the entity."""
     own = _read_annotations(entity["metadata"])
     return {name: own[key] for key, name in _MARKS.items() if isinstance(own.get(key), str)}
 

@@ -1,6 +1,6 @@
 """Reader of `catalog-info.yaml` files: from the root file of each repository to its entities.
 
-Documents of a YAML file are read with their lines, and bounded: anybody may have written them.
+YAML documents are read with line numbers and within bounds: anyone may have written them.
 The reader follows the targets of locations, and replaces the placeholders `{$text: FILE}`,
 `{$json: FILE}` and `{$yaml: FILE}` in an entity.
 """
@@ -25,13 +25,13 @@ from factbook.importers.snapshot import ReadingProblem
 from factbook.outbound.outcomes import Missing, Outcome
 
 LARGEST_FILE: Final = 1024 * 1024
-# Deeper than any entity that the catalog takes by default.
+# Deeper than any entity that the catalog accepts by default.
 _DEEPEST: Final = 100
-# Parts of one document, when every alias is replaced by what it stands for.
+# Parts of one document, with all aliases expanded.
 _MOST_PARTS: Final = 200_000
-# A document takes memory beside its parts.
+# Memory of a document itself, counted in parts.
 _DOCUMENT_PARTS: Final = 10
-# Lines are kept of the fields that problems are about, and of no name longer than this.
+# Lines are kept for the fields that problems name, up to this length of the name.
 _PARENTS: Final = frozenset({"metadata", "spec"})
 _LONGEST_NAME: Final = 300
 _SHARED: Final = (
@@ -43,9 +43,9 @@ _MIB: Final = 1024 * 1024
 
 
 class OverBudgetError(Exception):
-    """An origin that needs more work than one may; the message says which, and what to do.
+    """An origin exceeds its budget; the message has the limit and a remedy.
 
-    `is_shared`: others left it too little, so that it may be enough another time.
+    `is_shared`: other origins used up the shared budget, so a later reading may succeed.
     """
 
     def __init__(self, message: str, *, is_shared: bool = False) -> None:
@@ -55,22 +55,22 @@ class OverBudgetError(Exception):
 
 @dataclass
 class SharedBudget:
-    """Work that is left for all origins of a reading, beyond a small share that each has."""
+    """Work left for all origins of a reading, in addition to a small share for each."""
 
     bytes: int = 128 * _MIB
     parts: int = 2_000_000
 
-    # What each origin has beside it.
+    # The share of each origin.
     SHARE: ClassVar = {"bytes": 16 * 1024, "parts": 500}
 
 
 @dataclass
 class ReadingBudget:
-    """Work that is left for the files of one origin.
+    """Work left for the files of one origin.
 
-    `bytes` and `parts` count what files hold, and again whatever placeholders put into entities, as
-    often as they do. `steps` are comparisons of a pattern with the name of a file or folder, and
-    `trees` the repositories whose files patterns are compared with.
+    `bytes` and `parts` count the content of files, and each insertion by a placeholder again.
+    `steps` are comparisons of a pattern with a file or folder name, and `trees` the repositories
+    searched with patterns.
     """
 
     files: int = 1_000
@@ -93,7 +93,7 @@ class ReadingBudget:
     }
 
     def spend(self, kind: str, amount: int = 1) -> None:
-        """Take from what is left; raises OverBudgetError if it isn't enough."""
+        """Spend from the budget; raises OverBudgetError if too little is left."""
         most = getattr(ReadingBudget, kind)
         left = getattr(self, kind) - amount
         setattr(self, kind, left)
@@ -109,14 +109,14 @@ class ReadingBudget:
 
     @classmethod
     def key(cls) -> str:
-        """The limits as text, by which earlier readings under other limits are recognized."""
+        """The limits as text, to recognize readings made under other limits."""
         return ",".join(str(one.default) for one in fields(cls) if one.name != "shared")
 
 
 class FileProblem(NamedTuple):
-    """Sentence about a file, with the line; 0 is no certain one.
+    """Sentence about a file, with the line; 0 if uncertain.
 
-    Where nothing is `lost`, the file or document is a template.
+    Nothing is `lost` if the file or document is a template.
     """
 
     line: int
@@ -135,7 +135,7 @@ class FileDocument:
 
 @dataclass
 class FileContent:
-    """Documents and problems of a file; the rest of a file after a mistake in YAML is unknown."""
+    """Documents and problems of a file; anything after a YAML mistake is unknown."""
 
     documents: list[FileDocument] = field(default_factory=list)
     problems: list[FileProblem] = field(default_factory=list)
@@ -176,7 +176,7 @@ def get_only_value(data: bytes) -> Any:
 
 
 def count_values(value: Any) -> int:
-    """The number of values in a value, itself and the keys of mappings included."""
+    """The number of values in a value, including itself and the keys of mappings."""
     total, layer = 1, [value]
     while layer:
         item = layer.pop()
@@ -192,7 +192,7 @@ def count_values(value: Any) -> int:
 
 
 def _check_yaml_events(data: bytes) -> None:
-    """Raise LimitError for depth and bulk, before the loader makes nodes of them; YAMLError."""
+    """Raise LimitError for depth and size before the loader builds nodes; raises YAMLError."""
     parts = 0
     for event in safe_yaml.events(data, _DEEPEST, aliases=True):
         parts = 0 if isinstance(event, yaml.DocumentStartEvent) else parts
@@ -208,7 +208,7 @@ def _add_document(
     data: bytes,
     budget: ReadingBudget,
 ) -> None:
-    """Add a document, or the problem that it has; an empty one is skipped."""
+    """Add a document, or its problem; an empty document is skipped."""
     line = node.start_mark.line + 1
     try:
         budget.spend("parts", safe_yaml.size(node, _MOST_PARTS))
@@ -253,25 +253,25 @@ def _explain_broken(data: bytes, error: yaml.YAMLError) -> FileProblem:
 _URL: Final = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 _LONGEST_TARGET: Final = 1_000
 
-# The texts of a name between its stars; none stand for any folders.
+# The texts of a name between its stars; None for `**`, any folders.
 _Form = list[str] | None
 
 _FOLDERS: Final = "**"
 _NONE: Final[_Form] = []
-# Letters of a name that are compared in one step.
+# Characters of a name compared in one step.
 _STEP_LETTERS: Final = 64
 
 # The value for the name and the target of a placeholder.
 PlaceholderContent = Callable[[str, str], Any]
 
-# In the place of a placeholder that cannot be replaced.
+# Replaces a placeholder that cannot be resolved.
 LEFT_OUT: Final = object()
 _LONGEST_SHOWN: Final = 200
 
 DEEPEST_LOCATION: Final = 10
-# Files that are fetched before they are read, and so are in memory at once.
+# Files fetched at once before reading, and thus in memory together.
 _FILES_AT_ONCE: Final = 100
-# The most problems that are reported for one origin.
+# Most problems reported for one origin.
 _MOST_PROBLEMS: Final = 500
 _NO_ENTITY: Final = "holds no entity: write one, or take the file out of the targets"
 _NOT_READ: Final = Missing(Outcome.TOO_LARGE, "it was not read")
@@ -286,7 +286,7 @@ class FileLocation(NamedTuple):
 
     @property
     def is_pattern(self) -> bool:
-        """True if the path has signs for any files."""
+        """True if the path has wildcards."""
         return "*" in self.path
 
 
@@ -297,13 +297,13 @@ class RepositoryFiles(Protocol):
     """Access to the files of a code host."""
 
     def located(self, url: str, *, is_content: bool = False) -> FileLocation | str:
-        """The file at a URL, or the reason that it may not be read.
+        """The file at a URL, or the reason why reading is not allowed.
 
-        Content of a field may be at more places than entities.
+        Field content may be in more places than entities.
         """
 
     async def read(self, wanted: Sequence[FileLocation]) -> Mapping[FileLocation, bytes | Missing]:
-        """The content of each of the files, or the reason that there is none."""
+        """The content of each file, or the reason for a missing one."""
 
     async def paths(
         self, wanted: Iterable[tuple[str, str]]
@@ -312,10 +312,10 @@ class RepositoryFiles(Protocol):
 
 
 def resolve_target(target: str, base: FileLocation, located: Located) -> FileLocation | str:
-    """The file that a target in `base` names, or the reason that it is not read.
+    """The file named by a target in `base`, or the reason for not reading one.
 
-    A target is a URL, which `located` reads, or a path relative to the file; one that begins with a
-    slash is relative to the repository.
+    A target is a URL, which `located` resolves, or a path relative to the file; with a leading
+    slash, relative to the repository.
     """
     text = target.strip()
     if not text or len(text) > _LONGEST_TARGET or not text.isprintable():
@@ -333,7 +333,7 @@ def resolve_target(target: str, base: FileLocation, located: Located) -> FileLoc
 
 
 def _normalize_location(location: FileLocation) -> FileLocation | str:
-    """The location with its path in plain form, unless that leaves the repository."""
+    """The location with a normalized path, unless that leaves the repository."""
     path = posixpath.normpath(location.path)
     if path in {".", ".."} or path.startswith(("../", "/")):
         return "the target is outside the repository"
@@ -343,9 +343,9 @@ def _normalize_location(location: FileLocation) -> FileLocation | str:
 def match_patterns(
     patterns: Sequence[str], paths: Iterable[str], budget: ReadingBudget
 ) -> dict[str, list[str]]:
-    """The paths that each pattern names and none before it; raises OverBudgetError.
+    """The paths that each pattern matches and no earlier pattern does; raises OverBudgetError.
 
-    `*` stands for part of a name, `**` for any folders.
+    `*` matches part of a name, `**` any folders.
     """
     forms = {pattern: _parse_pattern(pattern) for pattern in dict.fromkeys(patterns)}
     found: dict[str, list[str]] = {pattern: [] for pattern in forms}
@@ -368,9 +368,9 @@ def _parse_pattern(pattern: str) -> list[_Form]:
 
 
 def _match_forms(forms: Sequence[_Form], names: Sequence[str]) -> tuple[bool, int]:
-    """True if the forms match the names, and the steps that this took.
+    """True if the forms match the names, and the number of steps.
 
-    Goes back to the last form for any folders alone, so that no pattern takes long.
+    Backtracks only to the last `**`, so no pattern takes long.
     """
     steps = _count_match_steps(forms[-1], names[-1])
     if not _fits_form(forms[-1], names[-1]):
@@ -396,7 +396,7 @@ def _count_match_steps(form: _Form, name: str) -> int:
 
 
 def _fits_form(form: _Form, name: str) -> bool:
-    """True if the texts of a form are in a name, in their order; each as early as it can be."""
+    """True if a name contains the texts of a form in order, each as early as possible."""
     if not form:
         return False
     first, *rest = form
@@ -415,9 +415,9 @@ def _fits_form(form: _Form, name: str) -> bool:
 
 
 class PlaceholderError(Exception):
-    """A placeholder that cannot be replaced; the message says why.
+    """A placeholder that cannot be replaced; the message has the reason.
 
-    `passing`: another reading may replace it.
+    `passing`: a later reading may succeed.
     """
 
     def __init__(self, message: str, *, passing: bool = False) -> None:
@@ -426,7 +426,7 @@ class PlaceholderError(Exception):
 
 
 def list_placeholder_targets(value: Any) -> Iterator[str]:
-    """Every file that placeholders in a value name; those of another form name none."""
+    """Every file named by placeholders in a value; malformed ones are skipped."""
     layer = [value]
     while layer:
         item = layer.pop()
@@ -441,9 +441,9 @@ def list_placeholder_targets(value: Any) -> Iterator[str]:
 
 
 class FileValues:
-    """The values of placeholders. Each file is read once; all use of it counts towards a budget.
+    """The values of placeholders. Each file is read once; every use counts toward a budget.
 
-    `content` gives a file, or the reason that there is none.
+    `content` returns a file, or the reason for a missing one.
     """
 
     def __init__(
@@ -454,9 +454,9 @@ class FileValues:
         self._read: dict[tuple[str, FileLocation], tuple[Any, int, int]] = {}
 
     def value(self, name: str, target: str, location: FileLocation) -> Any:
-        """The value of a file by the name of a placeholder.
+        """The value of a file, parsed as the placeholder's name says.
 
-        Raises PlaceholderError for a file that cannot be read so, and OverBudgetError.
+        Raises PlaceholderError for a file that cannot be parsed, and OverBudgetError.
         """
         key = name, location
         if key not in self._read:
@@ -481,11 +481,11 @@ class FileValues:
 def replace_placeholders(
     value: Any, content: PlaceholderContent, failed: Callable[[PlaceholderError], None]
 ) -> Any:
-    """The value with its placeholders replaced by what `content` gives for their name and target.
+    """The value with each placeholder replaced by `content` of its name and target.
 
-    `failed` is called for those that cannot be replaced, which are left out: the result is LEFT_OUT
-    where the value is one. A part without placeholders is returned as it is, not as a copy. Raises
-    what `content` raises, but for PlaceholderError.
+    Placeholders that cannot be replaced are reported to `failed` and left out; if the value itself
+    is one, the result is LEFT_OUT. Parts without placeholders are returned uncopied. Raises any
+    error of `content` except PlaceholderError.
     """
     try:
         if (found := _parse_placeholder(value)) is not None:
@@ -511,17 +511,17 @@ def replace_placeholders(
 
 
 def explain_missing_file(missing: Missing) -> str:
-    """The reason for a file that was not read, for people."""
+    """The reason for an unread file, for users."""
     return "there is no such file" if missing.outcome is Outcome.NOT_FOUND else missing.reason
 
 
 def shorten_target(target: str) -> str:
-    """A target as messages name it."""
+    """A target as shown in messages."""
     return target if len(target) <= _LONGEST_SHOWN else f"{target[:_LONGEST_SHOWN]}…"
 
 
 def _list_inside(value: Any) -> Iterable[Any]:
-    """The values in which there may be placeholders."""
+    """The members that may contain placeholders."""
     if isinstance(value, dict):
         return () if _has_dollar(value) else value.values()
     return value if isinstance(value, list) else ()
@@ -551,14 +551,14 @@ _DECODERS: Final[Mapping[str, Callable[[bytes], Any]]] = {
     "$text": _decode_file_text,
     "$json": msgspec.json.decode,
     "$yaml": get_only_value,
-    # Their files may refer to others, which readers of the text resolve.
+    # Files of these kinds may refer to other files, which readers of the text resolve.
     "$openapi": _decode_file_text,
     "$asyncapi": _decode_file_text,
 }
 
 
 class RootFile(NamedTuple):
-    """File that a reading begins with; what comes of it belongs to its origin."""
+    """File that a reading begins with; all its entities belong to its origin."""
 
     origin: str
     location: FileLocation
@@ -566,9 +566,9 @@ class RootFile(NamedTuple):
 
 
 class ReadEntity(NamedTuple):
-    """Entity of a file, its placeholders replaced, or left out where they cannot be.
+    """Entity of a file, with placeholders replaced or, if that fails, left out.
 
-    It is `tentative` if another reading may replace one that is left out.
+    `tentative`: a later reading may replace a placeholder that was left out.
     """
 
     location: FileLocation
@@ -579,12 +579,11 @@ class ReadEntity(NamedTuple):
 
 @dataclass
 class RepositoryReading:
-    """Entities and problems of an origin's files; `whole`: nothing that they name is missing.
+    """Entities and problems of an origin's files; `whole`: no named file is missing.
 
-    `cut_off` is the reason why reading the same files again would end in the same way: they exceed
-    the budget of the origin. `failed`: a file was not read for a passing reason.
-    `templates` are files with a document that is one. It is `uncertain` if it was cut off, or has
-    locations whose files need not be there.
+    `cut_off` is the reason if the files exceed the origin's budget, as they would again.
+    `failed`: a file was not read for a transient reason. `templates` are files with a template
+    document. `uncertain`: cut off, or with locations of optional files.
     """
 
     entities: list[ReadEntity] = field(default_factory=list)
@@ -597,7 +596,7 @@ class RepositoryReading:
 
     @property
     def says_nothing(self) -> bool:
-        """True if the files hold nothing, or locations that lead to nothing, and will again."""
+        """True if the files are empty, or have only locations that permanently lead nowhere."""
         if self.failed or self.uncertain or (self.entities and self.templates):
             return False
         return self.is_bare
@@ -620,7 +619,7 @@ class _Step(NamedTuple):
 
 @dataclass
 class _Origin:
-    """The state of an origin while it is read; nothing more is read of one that has ended."""
+    """The state of an origin while reading; an ended origin is not read further."""
 
     budget: ReadingBudget
     reading: RepositoryReading = field(default_factory=RepositoryReading)
@@ -653,7 +652,7 @@ class _CatalogFileReader:
         self.steps: list[_Step] = []
 
     async def next_level(self) -> None:
-        """Read the files that the last level names."""
+        """Read the files named by the last level."""
         steps = await self._without_patterns(self.steps)
         self.steps = []
         wanted = [step for step in steps if self._is_new(step)]
@@ -731,7 +730,7 @@ class _CatalogFileReader:
         return found
 
     async def _of_origin(self, steps: Sequence[_Step]) -> list[_Step]:
-        """The same of one origin; none of one that has ended."""
+        """The steps of one origin, with patterns expanded; none if the origin has ended."""
         if self._of(steps[0]).ended:
             return []
         trees: dict[tuple[str, str], dict[str, _Step]] = {}
@@ -750,7 +749,7 @@ class _CatalogFileReader:
         found = []
         for step in steps:
             if step.location.is_pattern:
-                # One pattern may stand in several places, and names its files once.
+                # A pattern may occur several times, but names its files once.
                 found += named.pop(step.location, [])
             else:
                 found.append(step)
@@ -759,7 +758,7 @@ class _CatalogFileReader:
     async def _matched(
         self, tree: tuple[str, str], patterns: Mapping[str, _Step]
     ) -> dict[FileLocation, list[_Step]]:
-        """The steps to the files of a tree by the patterns that name them."""
+        """The steps to the files of a tree that match the patterns."""
         first = next(iter(patterns.values()))
         budget = self._of(first).budget
         budget.spend("trees")
@@ -779,7 +778,7 @@ class _CatalogFileReader:
         }
 
     def _is_new(self, step: _Step) -> bool:
-        """True for a file that this origin has not read, unless it has read too many."""
+        """True for a file that this origin has not read yet, within the file limit."""
         origin = self._of(step)
         if step.location in origin.seen or origin.ended:
             return False
@@ -803,7 +802,7 @@ class _CatalogFileReader:
         return self.origins[step.origin]
 
     def _cut_off(self, step: _Step, error: OverBudgetError) -> None:
-        """End the reading of an origin, with what was read of it so far."""
+        """End the reading of an origin, keeping results so far."""
         origin = self._of(step)
         origin.ended = origin.reading.uncertain = True
         origin.contents.clear()
@@ -855,7 +854,7 @@ class _CatalogFileReader:
         return wanted
 
     def _keep(self, step: _Step, content: bytes | Missing) -> None:
-        """Keep a file for the placeholders of an origin, which counts as read."""
+        """Keep a file for the placeholders of an origin; the file counts as read."""
         origin = self._of(step)
         if origin.ended:
             return
@@ -927,6 +926,6 @@ def _list_location_targets(spec: Mapping[str, Any]) -> Iterable[str]:
 
 
 def _name_file(origin: str, location: FileLocation) -> str:
-    """The path of a file, after its repository where that is not the origin's own."""
+    """The path of a file, preceded by its repository if not the origin's own."""
     own = origin.endswith(f"/{location.repository}")
     return location.path if own else f"{location.repository}/{location.path}"

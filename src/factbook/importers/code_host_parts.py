@@ -1,7 +1,7 @@
 """Parts of a snapshot of a code host: the repositories of an owner, and people.
 
-Each place that an importer reads has a namespace, which stays, and unique names in it. Names that
-repositories had before are kept, so that what came from them is known by their present one.
+Each place that an importer reads has a lasting namespace with unique names. Former names of
+repositories are remembered, to match entities with their present origin.
 """
 
 import re
@@ -39,7 +39,7 @@ from factbook.integrations.integration import get_stored_entry, store_entry
 from factbook.outbound.cache import Memory
 from factbook.outbound.outcomes import Missing, Outcome
 
-# Of a file itself, whoever reads it.
+# Reasons that lie in the file itself, whoever reads it.
 _UNUSABLE: Final = frozenset({Outcome.TOO_LARGE, Outcome.NOT_APPLICABLE})
 _PEOPLE: Final = frozenset({"group", "user"})
 _STAYS: Final = "so what it brought before stays: write one, or delete the file"
@@ -57,7 +57,7 @@ def choose_repositories(
     left_out: Counter[str],
     word: str,
 ) -> list[HostedRepository]:
-    """The repositories that the options do not leave out, which are counted as `word`."""
+    """The repositories to import; those left out by the options are counted as `word`."""
     found = []
     for one in listed:
         if one.is_deleted:
@@ -72,9 +72,9 @@ def choose_repositories(
 
 
 class RepositoryPart:
-    """Maker of the part of the repositories; `kind` names one, and `word` several.
+    """Builder of the repositories part; `kind` is the singular noun, `word` the plural.
 
-    `former` are the origins that one had under other names.
+    `former` has the origins of a repository under earlier names.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class RepositoryPart:
         self._stand_ins: list[ImportedItem] = []
         self._problems: list[ReadingProblem] = []
         self._unread: set[str] = set()
-        # Those of which no file with entities can be read, until they change.
+        # Repositories without any readable entity file, until they change.
         self._unreadable: set[str] = set()
         self._failed = False
         self._others: dict[str, OtherRepository] = {}
@@ -121,7 +121,7 @@ class RepositoryPart:
                 self._unreadable.add(origin)
                 del found[origin]
         read = await catalog_files.read_catalog_files(list(found.values()), files)
-        # Of all files not one was readable.
+        # Not a single file was readable.
         self._failed |= bool(read or self._unreadable) and all(
             one.problems and not one.entities and not one.templates for one in read.values()
         )
@@ -142,7 +142,7 @@ class RepositoryPart:
                     is_added = _read_kind(item.entity) in _PEOPLE and not item.known_only
                     (self._people if is_added else self._items).append(item)
             if origin in read and read[origin].says_nothing:
-                # What the file brought before stays; else the repository is as one without it.
+                # Earlier entities stay; without any, the repository counts as having no file.
                 self._unread.add(origin)
                 if not read[origin].problems:
                     place = found[origin].location.path
@@ -168,7 +168,7 @@ class RepositoryPart:
         *,
         whole: bool,
     ) -> None:
-        """Note the repositories whose files others name, and those that were not read again."""
+        """Note the repositories with files named by others, and those that were not read again."""
         before = await files.others(self._place)
         origins = {self._place.origin_of(one.slug) for one in wanted}
         unread = self._unread | {origin for origin, each in read.items() if not each.whole}
@@ -194,9 +194,9 @@ class RepositoryPart:
             await files.keep_others(self._place, self._others)
 
     def people(self, part: SnapshotPart) -> list[SnapshotPart]:
-        """The part of the users and groups of files, read as completely as that of repositories.
+        """The part of users and groups in files, as complete as the repositories part.
 
-        There is none unless the settings name repositories with them.
+        Empty unless the settings name repositories with people.
         """
         if not self._people_from:
             return []
@@ -212,7 +212,7 @@ class RepositoryPart:
     ) -> SnapshotPart:
         """The part; `missing` is the reason if not all repositories were listed.
 
-        With all that were `listed` it has a problem for each of `people_from` that names none.
+        With all `listed` repositories, each pattern in `people_from` without a match is a problem.
         """
         problems = list(self._problems)
         if listed is not None and missing is None:
@@ -233,7 +233,7 @@ class RepositoryPart:
         )
 
     def _unmatched(self, slugs: Sequence[str]) -> Iterator[ReadingProblem]:
-        """A problem for each pattern of this owner that names no repository."""
+        """A problem for each pattern of this owner without a matching repository."""
         for pattern in self._people_from:
             is_here = pattern.startswith(f"{self._place.login.lower()}/")
             if is_here and not any(_matches_pattern(slug, pattern) for slug in slugs):
@@ -243,7 +243,7 @@ class RepositoryPart:
     def _root_files(
         self, wanted: Iterable[HostedRepository], roots: Mapping[int, RootContent]
     ) -> Iterator[tuple[str, RootFile]]:
-        """The root file of each repository that has one; notes those that cannot be read."""
+        """The root file of each repository that has one; unreadable ones are noted."""
         for one in wanted:
             origin, root = self._place.origin_of(one.slug), roots[one.number]
             for missing in root.missing:
@@ -267,9 +267,9 @@ class RepositoryPart:
     def _of_files(
         self, one: HostedRepository, reading: RepositoryReading
     ) -> Iterator[ImportedItem]:
-        """The entities of a repository's files; the only component of one is that repository.
+        """The entities of a repository's files; a single component represents the repository.
 
-        Files in another repository are about that one.
+        Files in another repository describe that repository.
         """
         origin = self._place.origin_of(one.slug)
         self._problems += reading.problems
@@ -333,7 +333,7 @@ def make_person(
     *,
     tentative: bool = False,
 ) -> ImportedItem:
-    """The item of a group or user, which is its own origin; `raw` is what the host says of it."""
+    """The item of a group or user, which is its own origin; `raw` is the host's description."""
     external_id = place.id_of(kind, number)
     return ImportedItem(entity, external_id, external_id, tentative=tentative, raw=raw)
 
@@ -354,12 +354,12 @@ def make_people_part(
 
 
 def make_part_key(place: Place, word: str) -> str:
-    """The key of a part; a colon stands for a slash, which no name of a host has."""
+    """The key of a part; a slash becomes a colon, which never occurs in names on a host."""
     return f"{place.login.lower().replace('/', ':')}.{word}"
 
 
 def _explain_unread(place: Place, missing: Missing) -> str:
-    """The reason that a list of an organization or group was not read."""
+    """The reason why a list of an organization or group was not read."""
     if missing.outcome is Outcome.NOT_FOUND and not missing.detail:
         return f"there is no {place.login} at {place.host}, or the credential may not see it"
     return missing.reason
@@ -386,9 +386,9 @@ class _KeptNames(msgspec.Struct, array_like=True):
 async def remember_former_names(
     memory: Memory, place: Place, listed: Iterable[HostedRepository]
 ) -> Mapping[str, frozenset[str]]:
-    """The former origins of each repository that had another name; keeps the present names.
+    """The former origins of each renamed repository; remembers the present names.
 
-    Those of a repository that is not listed are kept too: it may only be hidden for now.
+    Names of unlisted repositories are kept too: these may only be hidden for now.
     """
     key = _make_former_names_key(place)
     stored = await get_stored_entry(memory, key, _KeptNames)
@@ -405,7 +405,7 @@ async def remember_former_names(
 
 
 async def get_present_origins(memory: Memory, place: Place) -> frozenset[str]:
-    """The origins that repositories have by their latest names."""
+    """The origins of repositories under their latest names."""
     stored = await get_stored_entry(memory, _make_former_names_key(place), _KeptNames)
     slugs = stored.slugs.values() if stored else ()
     return frozenset(place.origin_of(names[-1]) for names in slugs if names)
@@ -416,13 +416,13 @@ def _make_former_names_key(place: Place) -> str:
 
 
 class _KeptPlaces(msgspec.Struct, array_like=True):
-    """Namespaces of what is made in a place, and of its people, by its login in lower case."""
+    """Namespaces of entities and of people, by the place's login in lower case."""
 
     namespaces: dict[str, tuple[str, str]]
 
 
 class _KeptMembers(msgspec.Struct, array_like=True):
-    """Logins of the places that somebody is in, by number, of everybody who is in several."""
+    """Logins of the places of each person who is in several, by number."""
 
     places: dict[int, set[str]]
 
@@ -430,11 +430,11 @@ class _KeptMembers(msgspec.Struct, array_like=True):
 async def find_places(
     memory: Memory, host: str, logins: Iterable[str], namespace: str
 ) -> list[Place]:
-    """The places of an importer, those that it has known for longest first.
+    """The places of an importer, longest known first.
 
-    The first one is in the namespace `default`, and each further one in a namespace of its name.
-    People may be in several places, and are all in the namespace of the first one. A place stays
-    where it is, unless the settings name a `namespace`.
+    The first place uses the namespace `default`, each further one a namespace of its own name.
+    People may be in several places and use the namespace of the first one. A place keeps its
+    namespace unless the settings give a `namespace`.
     """
     stored = await get_stored_entry(memory, _make_places_key(host), _KeptPlaces)
     known = dict(stored.namespaces) if stored else await _read_earlier_places(memory)
@@ -453,9 +453,9 @@ async def find_places(
 
 
 async def _read_earlier_places(memory: Memory) -> dict[str, tuple[str, str]]:
-    """The same of places that were imported before it was remembered.
+    """Namespaces of places imported before namespaces were remembered.
 
-    One alone was in `default`, and each of several in a namespace of its name.
+    A single place used `default`, each of several a namespace of its own name.
     """
     stored = await memory.get(NAMESPACES)
     parts = msgspec.json.decode(stored, type=dict[str, list[str]]) if stored else {}
@@ -478,21 +478,21 @@ async def name_groups(
     *,
     complete: bool,
 ) -> Place:
-    """The place with a unique name for each group, by what the host calls it in lower case."""
+    """The place with a unique name for each group, by the host's name in lower case."""
     return place._replace(
         groups=await _make_names_unique(memory, place, "groups", wanted, numbers, complete=complete)
     )
 
 
 async def restore_group_names(memory: Memory, place: Place) -> Place:
-    """The place with the names that its groups had at the last reading of everything."""
+    """The place with its group names from the last full reading."""
     return place._replace(groups=await get_kept_names(memory, _make_names_key("groups", place)))
 
 
 async def name_components(
     memory: Memory, place: Place, listed: Iterable[HostedRepository], *, complete: bool
 ) -> list[HostedRepository]:
-    """The repositories, each with a unique name for a component that is made of it."""
+    """The repositories, each with a unique name for its component."""
     every = {one.slug.lower(): one for one in listed}
     wanted = {slug: one.name for slug, one in every.items()}
     numbers = {slug: one.number for slug, one in every.items()}
@@ -511,9 +511,9 @@ async def _make_names_unique(
     *,
     complete: bool,
 ) -> dict[str, str]:
-    """Names that no other place in the namespace uses for this kind of thing.
+    """Names that no other place in the namespace uses for this kind.
 
-    Of things that want the same name, the one with the lowest number gets it.
+    If several want the same name, the lowest number gets it.
     """
     stored = await get_stored_entry(memory, _make_places_key(place.host), _KeptPlaces)
     taken: list[str] = []
@@ -527,7 +527,7 @@ async def _make_names_unique(
 
 
 class Memberships:
-    """Groups of the people of all places; somebody in several is of the first one alone."""
+    """Groups of the people in all places; a person in several belongs to the first only."""
 
     def __init__(self, memory: Memory, host: str) -> None:
         self._memory = memory
@@ -544,8 +544,8 @@ class Memberships:
     ) -> None:
         """Add references of the groups of each member of a place, by the member's number.
 
-        They are `certain` if all groups were read with their members, and `complete` if there are
-        no other members.
+        `certain`: all groups were read with their members. `complete`: there are no other
+        members.
         """
         for number, refs in groups.items():
             self._groups[number].update(refs)
@@ -556,7 +556,7 @@ class Memberships:
             self._whole.add(place.login.lower())
 
     async def compare(self) -> None:
-        """Look up who was in several places before, and remember who is."""
+        """Look up the people who were in several places before, and remember those who are now."""
         stored = await get_stored_entry(self._memory, self._name, _KeptMembers)
         self._before = stored.places if stored else {}
         found: dict[int, set[str]] = {}
@@ -570,17 +570,17 @@ class Memberships:
             await store_entry(self._memory, self._name, _KeptMembers(found))
 
     def first(self, number: int) -> bool:
-        """True for the first place that asks about somebody."""
+        """True for the first place that asks about a person."""
         is_first = number not in self._of_first
         self._of_first.add(number)
         return is_first
 
     def of(self, number: int) -> Sequence[str]:
-        """References of the groups that somebody is a member of, in order."""
+        """References of a person's groups, in order."""
         return sorted(self._groups[number])
 
     def uncertain(self, place: Place, number: int) -> bool:
-        """True if somebody may be in further groups, of a place that was not read whole."""
+        """True if a person may be in further groups of a place that was not read completely."""
         read = self._whole | (self._places[number] & self._certain)
         is_certain = place.login.lower() in self._certain
         return not is_certain or bool(self._before.get(number, set()) - read)

@@ -1,4 +1,4 @@
-"""What importers of code hosts share: options, repositories, their entities, listings and files.
+"""Shared parts of code host importers: options, repositories, entities, listings and files.
 
 Files of a repository are kept until it changes.
 """
@@ -41,7 +41,7 @@ CATALOG_FILES: Final = ("catalog-info.yaml", "catalog-info.yml")
 # Of each repository, in the one query of its listing.
 _MOST_FILES: Final = 4
 _OWNER_PATH: Final = re.compile(r"[\w.-]+(/[\w.-]+)*", re.ASCII)
-# The owner and the name, or the beginning of both.
+# Owner and name, or a prefix of both.
 _REPOSITORY_PATTERN: Final = re.compile(r"[\w.-]+(/[\w.-]+)+|([\w./-]*)\*", re.ASCII)
 
 Content = bytes | Missing
@@ -53,8 +53,8 @@ _READINGS: Final = 3
 API_VERSION: Final = "backstage.io/v1alpha1"
 VIEW_URL: Final = "backstage.io/view-url"
 _TYPE_TOPIC: Final = "type-"
-# Patterns of Git for every file. `/*` is not among them, as GitHub takes it for the files of the
-# root folder, nor is `**/`, which leaves these out.
+# Git patterns for every file. Not `/*`, which on GitHub matches only files in the root folder,
+# and not `**/`, which excludes these.
 EVERYTHING: Final = frozenset({"*", "**", "/**", "**/*", "/**/*", "**/**", "/**/**"})
 _MOST_OWNERS: Final = 20
 _OWNER_NAME: Final = re.compile(r"@([\w.-]+)(?:/([\w.-]+))?", re.ASCII)
@@ -63,7 +63,7 @@ Entity = dict[str, Any]
 
 
 class CodeHostImportOptions(AccountImporterOptions, frozen=True, kw_only=True):
-    """Repositories that are imported, and what is read of them."""
+    """The repositories to import, and the files to read."""
 
     files: Annotated[
         tuple[str, ...], about("Paths of catalog files; the first that exists is read.")
@@ -101,7 +101,7 @@ class CodeHostImportOptions(AccountImporterOptions, frozen=True, kw_only=True):
         return tuple(base.rstrip("/") for base in bases)
 
     def problems(self) -> Iterable[str]:
-        """The mistakes in the table, and what can match nothing."""
+        """The mistakes in the table, and patterns that can't match anything."""
         yield from super().problems()
         if not 1 <= len(self.files) <= _MOST_FILES:
             yield f"files has to have between one and {_MOST_FILES} paths"
@@ -122,7 +122,7 @@ class CodeHostImportOptions(AccountImporterOptions, frozen=True, kw_only=True):
             yield NO_NAMESPACE
 
     def further(self) -> Mapping[str, Authorize]:
-        """The hosts that are called beside the account's, without a credential."""
+        """Further hosts to call, without a credential."""
         return dict.fromkeys(self.text_bases, lambda _: ANONYMOUS)
 
 
@@ -130,10 +130,10 @@ Options = TypeVar("Options", bound=CodeHostImportOptions)
 
 
 def complete_options(options: Options, account: Any, *, name: str, flag: str) -> Options:
-    """The options with the owners of the account where they name none.
+    """The options, with the account's owners as default.
 
-    `name` is the option of both that names owners, `flag` that of the command line. Raises
-    ConfigurationError if neither names one, and for what can match nothing.
+    `name` is the option for owners in both, `flag` the command-line flag. Raises
+    ConfigurationError if neither names an owner, and for patterns that can't match anything.
     """
     owners = getattr(options, name) or tuple(getattr(account, name))
     if not owners:
@@ -156,7 +156,7 @@ def _is_file_path(text: str) -> bool:
 
 
 def _may_match_owner(pattern: str, owner: str) -> bool:
-    """True if a repository of an owner can be one that a pattern names."""
+    """True if a pattern can match a repository of this owner."""
     start, below = pattern.lower(), f"{owner.lower()}/"
     if start.endswith("*"):
         start = start[:-1]
@@ -168,7 +168,7 @@ def make_reader(
     api: Callable[[HttpClient, Any, Memory, int], Api],
     read: Callable[[Api, Options, Further], Awaitable[Snapshot]],
 ) -> Callable[[ReadingContext, Options, Further], Awaitable[Snapshot]]:
-    """The reading of a kind, whether of everything or of what hints name, from one by an API."""
+    """Adapt a read function for an API client to a reading context, for full or hinted reads."""
 
     async def work(reading: ReadingContext, options: Options, further: Further) -> Snapshot:
         made = api(reading.client, reading.account, reading.memory, reading.now)
@@ -178,9 +178,9 @@ def make_reader(
 
 
 class Place(NamedTuple):
-    """Organization or group that entities are made of, its host, and their namespaces.
+    """An organization or group to import, its host, and the namespaces of its entities.
 
-    `groups` are the names of its groups by what the host calls them, in lower case.
+    `groups` has the names of its groups by the host's names in lower case.
     """
 
     host: str
@@ -199,15 +199,15 @@ class Place(NamedTuple):
         return f"{self.host}/{slug}"
 
     def id_of(self, kind: str, number: int) -> str:
-        """The id of a thing that outlives its name."""
+        """An id that survives renaming."""
         return f"{self.host}/{kind}/{number}"
 
     def name_of(self, kind: str, name: str) -> str:
-        """The name of an entity that is made of what the host calls so."""
+        """The entity name for a name on the host."""
         return self.groups.get(name.lower(), name) if kind == "group" else name
 
     def group_of(self, name: str) -> str | None:
-        """The name of the group that files of this place call so; None if it has none."""
+        """The name of the group that files of this place refer to; None if unknown."""
         below, wanted = f"{self.login.lower()}/", name.lower()
         for key, group in self.groups.items():
             if key.removeprefix(below).replace("/", "-") == wanted:
@@ -219,7 +219,7 @@ class Place(NamedTuple):
         return self.people if kind == "user" else self.namespace
 
     def ref(self, kind: str, name: str) -> str:
-        """The reference of an entity that is made of what the host calls so."""
+        """The entity reference for a name on the host."""
         return f"{kind}:{self.namespace_of(kind)}/{self.name_of(kind, name)}"
 
 
@@ -227,10 +227,10 @@ class Place(NamedTuple):
 class HostedRepository:
     """Repository of a listing.
 
-    `slug` is its path at the host, `name` that of a component made of it. `version` is another one
-    after each change of its files, None if there are none. `tree` is the address of its root
-    folder, with a slash at its end. `annotations` are those that name it. One that `is_deleted` is
-    gone for its people, though its host keeps it for a while.
+    `slug` is its path at the host, `name` that of its component. `version` differs after each
+    change of its files, None without files. `tree` is the address of its root folder, with a
+    trailing slash. `annotations` identify the repository. `is_deleted`: deleted by its people,
+    though the host still keeps it for a while.
     """
 
     number: int
@@ -251,10 +251,10 @@ class HostedRepository:
 
 @dataclass(slots=True)
 class RootContent:
-    """Files of a repository that its import begins with.
+    """The root files of a repository.
 
-    `catalog` is the path of its catalog file with the content, `codeowners` the text of the file
-    that names owners. `missing` are reasons for which one that may exist was not read.
+    `catalog` is the path and content of the catalog file, `codeowners` the text of the CODEOWNERS
+    file. `missing` has the reasons why files that may exist were not read.
     """
 
     catalog: tuple[str, Content] | None = None
@@ -263,7 +263,7 @@ class RootContent:
 
 
 class Ownership(NamedTuple):
-    """Owner of a repository, if there is one; not `certain` while something was not read."""
+    """Owner of a repository, if any; not `certain` if something was not read."""
 
     ref: str | None
     certain: bool = True
@@ -283,8 +283,8 @@ Row = TypeVar("Row", bound=_Identified)
 class RowListing(Generic[Row]):
     """The rows by id in the order of the list, and the reason if it is not complete.
 
-    `total` is the largest that a page has told: a later page may be wrong. `pages` counts those
-    that were read.
+    `total` is the largest reported by any page, as later pages may be wrong. `pages` counts pages
+    read.
     """
 
     rows: dict[int, Row] = field(default_factory=dict)
@@ -293,7 +293,7 @@ class RowListing(Generic[Row]):
     pages: int = 0
 
     def take(self, page: Sequence[Any] | Missing, type_: type[Row]) -> bool:
-        """Add the rows of a page; false if it brings no new one, or is none."""
+        """Add the rows of a page; false if the page has no new rows or is missing."""
         if isinstance(page, Missing):
             self.missing = self.missing or page
             return False
@@ -318,7 +318,7 @@ class RowListing(Generic[Row]):
         self.rows = dict(sorted(self.rows.items()))
 
     def end(self, most_uncounted: int = 0) -> None:
-        """Compare the rows with their total; lists that are longer than this may have none."""
+        """Compare the rows with the total; lists longer than `most_uncounted` may have no total."""
         read = len(self.rows)
         if self.total is None and read <= most_uncounted:
             self.missing = self.missing or _NO_TOTAL
@@ -328,11 +328,11 @@ class RowListing(Generic[Row]):
 
 
 async def repeat_until_agreed(read: Callable[[], Awaitable[RowListing[Row]]]) -> RowListing[Row]:
-    """The rows of a list that its host does not sort, as two readings in a row have them.
+    """The rows of an unsorted list, read until two consecutive readings agree.
 
-    When a row goes between two pages, and another comes behind the last, a third one moves to a
-    page that was read, and the total is right without it. The next reading does not have the one
-    that went. A list of one page is always whole.
+    If a row is removed between two pages and another is appended, a third row moves to a page that
+    was already read, and the total still matches. The next reading then lacks the removed row. A
+    list of one page is always complete.
     """
     found = await read()
     for _ in range(_READINGS - 1):
@@ -366,7 +366,7 @@ def make_component(place: Place, one: HostedRepository, owner: str | None) -> En
 
 
 def annotate_entity(one: HostedRepository, entity: Entity, path: str) -> Entity:
-    """An entity of a file with the annotations of its repository, unless it has its own."""
+    """An entity of a file, with the annotations of its repository as defaults."""
     found = entity.get("metadata")
     if not isinstance(found, dict):
         return entity
@@ -378,10 +378,9 @@ def annotate_entity(one: HostedRepository, entity: Entity, path: str) -> Entity:
 
 
 def qualify_owner(place: Place, entity: Entity) -> Entity:
-    """An entity of a file, whose owner without a namespace is the group of the place.
+    """An entity of a file, with an owner without a namespace resolved to the place's group.
 
-    Where the place has no group of that name, and in an entity with a namespace of its own, it
-    stays as it is.
+    The owner stays if the place has no group of that name, or if the entity has its own namespace.
     """
     spec, found = entity.get("spec"), entity.get("metadata")
     if not (isinstance(spec, dict) and isinstance(found, dict)) or found.get("namespace"):
@@ -405,7 +404,7 @@ def make_annotations(one: HostedRepository, folder: str) -> dict[str, str]:
 
 
 def make_metadata(place: Place, kind: str, name: str, description: str | None) -> Entity:
-    """The metadata of an entity of a place, made of what the host calls so."""
+    """The metadata of an entity for a name on the host."""
     found: Entity = {"name": place.name_of(kind, name)}
     if (namespace := place.namespace_of(kind)) != DEFAULT_NAMESPACE:
         found["namespace"] = namespace
@@ -415,16 +414,16 @@ def make_metadata(place: Place, kind: str, name: str, description: str | None) -
 
 
 class KnownOwners(NamedTuple):
-    """Teams and people who may own something, by their names in lower case; None: not known.
+    """Teams and people who may be owners, by name in lower case; None: unknown.
 
-    A team of another organization never is one of them, nor is somebody who left.
+    Teams of other organizations and people who left are never included.
     """
 
     teams: Collection[str] | None
     people: Collection[str] | None
 
     def first(self, place: Place, owners: Iterable[str]) -> str | None:
-        """The reference of the first of these owners, as CODEOWNERS names them, that may be one."""
+        """The reference of the first known owner among these CODEOWNERS names."""
         for owner in owners:
             match = _OWNER_NAME.fullmatch(owner)
             if match is None:
@@ -441,10 +440,10 @@ class KnownOwners(NamedTuple):
 def find_owners_of_everything(
     text: str, *, patterns: Collection[str] = EVERYTHING, sections: bool = False
 ) -> list[str]:
-    """The owners that the last line for everything in a CODEOWNERS file names.
+    """The owners in the last CODEOWNERS line that matches every file.
 
-    It has one of these patterns. With `sections`, as GitLab has them, a line without owners has
-    those of its section.
+    Such a line has one of these patterns. With GitLab's `sections`, a line without owners has the
+    owners of its section.
     """
     owners: list[str] = []
     default: list[str] = []
@@ -460,10 +459,10 @@ def find_owners_of_everything(
 
 
 HEAD: Final = "HEAD"
-# Of the files of one repository that are kept, together.
+# Total size of one repository's kept files.
 _LARGEST_KEPT: Final = 4 * 1024 * 1024
 _NOT_FOUND: Final = Missing(Outcome.NOT_FOUND)
-# What an address may have before the name of a branch or tag.
+# Prefixes of a branch or tag name in addresses.
 _REFS: Final = ("refs/heads/", "refs/tags/")
 _MOST_SLASHES: Final = 3
 
@@ -479,9 +478,9 @@ class FileCalls(Protocol):
 
 
 class FileAddress(NamedTuple):
-    """Address of a file: `rest` is its path, behind the branch unless `ref` names that.
+    """Address of a file: `rest` is its path, preceded by the branch unless `ref` is set.
 
-    `slug` is a number where the address has that of the repository.
+    `slug` is a number if the address has the repository's number.
     """
 
     slug: str
@@ -492,9 +491,9 @@ class FileAddress(NamedTuple):
 class FileAddresses(NamedTuple):
     """Addresses of files at a host: their forms, with groups for slug, and for branch and path.
 
-    Forms of an API have groups named `slug` and `path`; the branch is the argument `ref`, or else
-    the default one. `{host}` stands for the host in a form. Files are read of these owners, as
-    `owner` names one: "an organization".
+    API forms have groups named `slug` and `path`; the branch is the argument `ref`, or else the
+    default branch. `{host}` in a form is replaced by the host. Only files of these owners are read;
+    `owner` is the noun for one: "an organization".
     """
 
     host: str
@@ -503,7 +502,7 @@ class FileAddresses(NamedTuple):
     owner: str = "an organization"
 
     def read(self, url: str) -> FileAddress | str:
-        """An address in its parts, or the reason that it is none of a file on this host."""
+        """The parts of an address, or the reason why it is not a file on this host."""
         text, _, query = url.partition("#")[0].partition("?")
         host = f"(?i:{re.escape(self.host)})"
         found = (re.fullmatch(form.replace("{host}", host), text) for form in self.forms)
@@ -522,10 +521,10 @@ class FileAddresses(NamedTuple):
 
 
 class _KeptFiles(msgspec.Struct, array_like=True):
-    """Files at one version; None for one that is not there.
+    """Files at one version; None for a missing file.
 
-    `cut_off` are the reasons why reading from a root file ended by its budget. `held` are the paths
-    of files that held an entity, at any version.
+    `cut_off` has the reasons for root files whose reading exceeded the budget. `held` are the paths
+    of files that had an entity, at any version.
     """
 
     version: str
@@ -535,9 +534,9 @@ class _KeptFiles(msgspec.Struct, array_like=True):
 
 
 class OtherRepository(msgspec.Struct, array_like=True):
-    """Repository with files that another one names; `by` is the origin of that one.
+    """Repository with files named by another repository, whose origin is `by`.
 
-    It `is_component` if these files have its only component, so that none is made of it.
+    `is_component`: these files have its only component, so no other is generated.
     """
 
     by: str
@@ -560,7 +559,7 @@ class HostedFiles:
         listed: Iterable[HostedRepository],
         elsewhere: Mapping[str, HttpClient] = MappingProxyType({}),
     ) -> None:
-        """`elsewhere` are clients of hosts that content of fields may be read from, by address."""
+        """`elsewhere` has the clients of further hosts for field content, by address."""
         self._calls = calls
         self._memory = memory
         self._addresses = addresses
@@ -576,7 +575,7 @@ class HostedFiles:
         return self._listed.get(slug.lower())
 
     async def others(self, place: Place) -> dict[str, OtherRepository]:
-        """Repositories whose files others of a place named at the last reading, by their paths."""
+        """Repositories with files named by others in the place at the last reading, by path."""
         kept = await get_stored_entry(self._memory, f"others:{place.origin}", _KeptOthers)
         return kept.repositories if kept else {}
 
@@ -587,7 +586,7 @@ class HostedFiles:
     def located(self, url: str, *, is_content: bool = False) -> FileLocation | str:
         """The file at a URL on this host, of one of the owners.
 
-        Content of a field may also be on one of the other hosts.
+        Field content may also be on one of the further hosts.
         """
         for base in self._elsewhere if is_content else ():
             if url.lower().startswith(f"{base.lower()}/"):
@@ -609,7 +608,7 @@ class HostedFiles:
             ref, path = _strip_ref(address.ref), address.rest
             return FileLocation(slug, HEAD if ref in branches else ref, path)
         rest = _strip_ref(unquote(address.rest))
-        # The default branch may have slashes. Others are cut at the first one for now.
+        # The default branch may contain slashes. Other branches are cut at the first slash for now.
         for branch in branches:
             if rest.startswith(f"{branch}/"):
                 return FileLocation(slug, HEAD, rest[len(branch) + 1 :])
@@ -619,7 +618,7 @@ class HostedFiles:
         return FileLocation(slug, unquote(ref), unquote(path))
 
     async def read(self, wanted: Sequence[FileLocation]) -> Mapping[FileLocation, Content]:
-        """The content of each of the files: those kept of the same version, or read and kept."""
+        """The content of each file: kept from the same version, or read and kept."""
         await run_for_each({one.repository.lower() for one in wanted}, self._recall)
         found: dict[FileLocation, Content] = {}
         for one in wanted:
@@ -638,7 +637,7 @@ class HostedFiles:
     async def _elsewhere_contents(
         self, wanted: Sequence[FileLocation]
     ) -> dict[FileLocation, Content]:
-        """The content of the files that are on other hosts."""
+        """The content of the files on other hosts."""
 
         async def of(one: FileLocation) -> Content:
             client = self._elsewhere[one.repository]
@@ -650,9 +649,9 @@ class HostedFiles:
     async def _look_at_longer_branches(
         self, found: dict[FileLocation, Content], asked: Sequence[FileLocation]
     ) -> None:
-        """Look for files that are not there on a branch with a slash in its name.
+        """Look for missing files on branches with a slash in the name.
 
-        Their address says where the branch ends for those who know the branches.
+        An address is ambiguous about the end of the branch without a list of branches.
         """
         at = {one: one for one in asked if one.ref != HEAD}
         for _ in range(_MOST_SLASHES):
@@ -672,9 +671,9 @@ class HostedFiles:
         return {each: await self._paths(*each) for each in wanted}
 
     async def cut_off(self, root: FileLocation) -> str:
-        """The reason why reading from this root file ended by its budget, "" if it did not.
+        """The reason if reading from this root file exceeded the budget, else "".
 
-        It is that of an earlier reading of the same version, and under the same limits.
+        The reason comes from an earlier reading of the same version under the same limits.
         """
         slug = root.repository.lower()
         await self._recall(slug)
@@ -682,14 +681,14 @@ class HostedFiles:
         return "" if kept is None else kept.cut_off.get(_make_reading_key(root), "")
 
     def note_cut_off(self, root: FileLocation, reason: str) -> None:
-        """Remember that reading from this root file ended by its budget."""
+        """Remember that reading from this root file exceeded the budget."""
         slug = root.repository.lower()
         if slug in self._kept:
             self._kept[slug].cut_off[_make_reading_key(root)] = reason
             self._changed.add(slug)
 
     def held_before(self, files: Iterable[FileLocation]) -> bool:
-        """True if one of the files held an entity at an earlier reading, or may have."""
+        """True if one of the files had, or may have had, an entity at an earlier reading."""
         kept = ((self._kept.get(one.repository.lower()), one.path) for one in files)
         return any(one is None or path in one.held for one, path in kept)
 
@@ -702,7 +701,7 @@ class HostedFiles:
                 self._changed.add(slug)
 
     async def remember(self) -> None:
-        """Keep what was read for the next reading."""
+        """Keep the files for the next reading."""
         for slug in sorted(self._changed):
             kept, listed = self._kept[slug], self._listed[slug]
             if kept.cut_off or self._sizes[slug] > _LARGEST_KEPT:
@@ -717,7 +716,7 @@ class HostedFiles:
         return [] if listed.version is None else await self._calls.paths(listed)
 
     async def _recall(self, slug: str) -> None:
-        """Look up the files that are kept of a repository, once."""
+        """Look up a repository's kept files, once."""
         listed = self._listed.get(slug)
         if listed is None or listed.version is None or slug in self._kept:
             return
@@ -729,7 +728,7 @@ class HostedFiles:
         self._sizes[slug] = sum(len(data or b"") for data in kept.files.values())
 
     def _kept_file(self, location: FileLocation) -> Content | None:
-        """The file of the last reading, if the version is the same."""
+        """The file from the last reading, if the version is the same."""
         kept = self._kept.get(location.repository.lower())
         if kept is None or location.ref != HEAD or location.path not in kept.files:
             return None
@@ -753,7 +752,7 @@ class HostedFiles:
 
 
 def _strip_ref(ref: str) -> str:
-    """The name of a branch or tag without what says that it is one."""
+    """The name of a branch or tag without its prefix."""
     for prefix in _REFS:
         ref = ref.removeprefix(prefix)
     return ref

@@ -58,9 +58,9 @@ from factbook.settings.option_tables import about
 
 _Name = Annotated[str, Meta(pattern=r"\A[\w.-]{1,255}\Z")]
 
-# Gitea's patterns are regular expressions of whole paths; those of Git are written for GitHub.
+# Gitea's patterns are regular expressions for whole paths; Git patterns are meant for GitHub.
 _PATTERNS: Final = EVERYTHING | {".*", ".+", "(.*)", "^.*", ".*$", "^.*$"}
-# So long after a change another one may have the same time.
+# Within this time, a later change may have the same timestamp.
 _SETTLED: Final = MINUTE
 _BELIEVED: Final = 7 * DAY
 
@@ -68,7 +68,7 @@ _MOST_PAGES: Final = 2_000
 
 RowsOf = Callable[[Answer], Sequence[Any] | Missing]
 
-# Addresses that Gitea wrote earlier name a branch without saying so.
+# Older Gitea addresses have a branch name without a `branch` segment.
 ADDRESSES: Final = (
     r"https?://{host}/api/v1/repos/(?P<slug>[^/]+/[^/]+)/(?:raw|media|contents)/(?P<path>.+)",
     r"https?://{host}/([^/]+/[^/]+)/(?:src|raw|media)/(?:branch|tag|commit)/(.+)",
@@ -80,15 +80,15 @@ _CHANGED: Final = Missing(Outcome.INCOMPLETE, "the repository changed while it w
 
 _Tree = tuple[str, str]
 
-# What says that a team is responsible for a repository, the most telling first.
+# Permissions that indicate ownership of a repository, strongest first.
 _PERMISSIONS: Final = ("admin", "write")
 
 
 _CODEOWNERS_FILES: Final = (
     "CODEOWNERS", "docs/CODEOWNERS", ".gitea/CODEOWNERS", ".forgejo/CODEOWNERS",
 )  # fmt: skip
-# The newest first: behind the last, a new one would make up the total for another that a removal
-# moved to a page that was read.
+# Newest first: a row appended at the end would hide, in the total, a row that a removal moved to
+# a page that was already read.
 _EVERY_REPOSITORY: Final = {"exclusive": "true", "sort": "id", "order": "desc"}
 
 
@@ -135,7 +135,7 @@ class GiteaContent(msgspec.Struct):
 
 
 class FoundRepositories(msgspec.Struct):
-    """Page of a search; each is decoded by itself."""
+    """Page of a search; repositories are decoded one by one."""
 
     data: list[Any]
 
@@ -147,7 +147,7 @@ class GiteaOrganization(msgspec.Struct):
 
 
 class GiteaTeam(msgspec.Struct):
-    """Team, with what it may do with its repositories."""
+    """Team, with its permissions on its repositories."""
 
     id: int
     name: _Name
@@ -188,12 +188,12 @@ class GiteaMember(msgspec.Struct):
 
     @property
     def is_disabled(self) -> bool:
-        """True for somebody who may not sign in; Gitea tells administrators alone."""
+        """True for a person who may not sign in; only administrators see this."""
         return self.prohibit_login
 
 
 class GiteaAccount(msgspec.Struct):
-    """Account that a credential is of."""
+    """Account of the credential."""
 
     login: _Name
 
@@ -235,7 +235,7 @@ def make_gitea_group(place: Place, team: GiteaTeam) -> Entity:
 
 
 def make_gitea_user(place: Place, member: GiteaMember, groups: Sequence[str]) -> Entity:
-    """The user of a member, who is in groups of these references."""
+    """The user of a member; `groups` are references."""
     profile = {"displayName": member.full_name.strip() or member.login}
     if member.avatar_url:
         profile["picture"] = member.avatar_url
@@ -250,14 +250,15 @@ def make_gitea_user(place: Place, member: GiteaMember, groups: Sequence[str]) ->
 
 
 def find_codeowner(place: Place, text: str, known: KnownOwners) -> str | None:
-    """The first known owner that the last line for everything in a CODEOWNERS file names."""
+    """The first known owner in the last CODEOWNERS line that matches every file."""
     return known.first(place, find_owners_of_everything(text, patterns=_PATTERNS))
 
 
 def _estimate_version(one: OwnRepository, now: int) -> str | None:
-    """Another text after each push, as Gitea notes its time, and once a week.
+    """A version that changes with each push, by Gitea's push time, and once a week.
 
-    The time says nothing while another push may have the same one, nor for a mirror.
+    Mirrors, and repositories pushed so recently that another push may have the same time, get a
+    new version at each reading. None for an empty repository.
     """
     if one.empty:
         return None
@@ -293,9 +294,9 @@ async def list_gitea_rows(
 ) -> RowListing[Row]:
     """Every row of a list.
 
-    A server may give smaller pages than were asked for, so that the total, or an empty page, ends
-    the list. A page that fails, a row of another form and a list with fewer rows than Gitea counts
-    make the listing incomplete.
+    A server may return smaller pages than requested, so the list ends at the total or an empty
+    page. A failed page, an invalid row, or fewer rows than Gitea's count make the listing
+    incomplete.
     """
     found, read = RowListing[Row](), 0
     for number in range(1, _MOST_PAGES + 1):
@@ -341,7 +342,7 @@ class GiteaFileCalls:
     async def _of_tree(
         self, slug: str, ref: str, wanted: Sequence[FileLocation]
     ) -> Mapping[FileLocation, Content]:
-        """The files of one branch; those that the root folder does not lead to are not there."""
+        """The files of one branch; files outside the root folder's entries are missing."""
         names = await self._root_folder(slug, ref)
         if isinstance(names, Missing):
             return dict.fromkeys(wanted, names)
@@ -381,9 +382,9 @@ class GiteaFileCalls:
 class Teams:
     """Teams by id, with the ids of their members and of their repositories.
 
-    `missing` says what was not read. `rights` are those of the credential: an owner sees
-    everything, anybody else what its teams may see, each of which is a right. `doubt` is the reason
-    if they are not known.
+    `missing` has the unread parts. `rights` are those of the credential: an owner sees
+    everything, other accounts what their teams may see; each team is a right. `doubt` is the reason
+    for unknown rights.
     """
 
     teams: dict[int, GiteaTeam] = field(default_factory=dict)
@@ -400,7 +401,7 @@ class Teams:
     def owner_of(self, repository: int) -> GiteaTeam | None:
         """The only team that administers a repository, else the only one that may write to it.
 
-        A team that has all repositories says nothing about one.
+        Teams with access to all repositories are ignored.
         """
         for permission in _PERMISSIONS:
             found = [
@@ -418,7 +419,7 @@ async def read_gitea_teams(api: GiteaApi, organization: str, number: int, *, who
 
     With their members and repositories if they are `whole`.
     """
-    # One that went while the list was read is not found by its members.
+    # For a team deleted while the list was read, the members request fails.
     listed = await list_gitea_rows(api, build_path("orgs", organization, "teams"), GiteaTeam)
     found = Teams(listed.rows)
     owner = await _is_organization_owner(api, organization)
@@ -427,11 +428,11 @@ async def read_gitea_teams(api: GiteaApi, organization: str, number: int, *, who
     elif owner:
         found.rights = {"ownership"}
     else:
-        # Teams that are listed may be shown to everybody, without what is theirs.
+        # Listed teams may be visible to everyone, without their members and repositories.
         joined = await list_gitea_rows(api, "/user/teams", JoinedTeam)
         own = (one for one in joined.rows.values() if one.organization.id == number)
         found.rights = {f"team {team.name}" for team in own}
-        # One who may not ask for them has none, and sees what is public.
+        # An account without permission for this request has no teams, and sees public data.
         found.doubt = joined.missing if joined.missing and joined.missing.passing else None
     found.missing += [one for one in (listed.missing, found.doubt) if one and whole]
     if whole:
@@ -467,7 +468,7 @@ async def _complete_teams(api: GiteaApi, found: Teams) -> None:
 
 
 async def _is_organization_owner(api: GiteaApi, organization: str) -> bool | Missing:
-    """True if the account of the credential is an owner; false if that is not told."""
+    """True if the credential's account is an owner; false if unknown."""
     account = await api.one("/user", GiteaAccount)
     found: GiteaPermissions | Missing
     if isinstance(account, Missing):
@@ -482,7 +483,7 @@ async def _is_organization_owner(api: GiteaApi, organization: str) -> bool | Mis
 
 @dataclass
 class _ReadOrganization:
-    """Everything of an organization that files are not needed for; no members: not asked for."""
+    """Everything of an organization except files; members are None if not requested."""
 
     place: Place
     listed: RowListing[OwnRepository]
@@ -492,7 +493,7 @@ class _ReadOrganization:
 
     @property
     def owners(self) -> KnownOwners:
-        """The teams and members; whoever is in no team sees only those that are public."""
+        """The teams and members; an account without a team sees only public ones."""
         if self.members is None or self.teams.missing:
             return KnownOwners(None, None)
         teams = {team.name.lower() for team in self.teams.teams.values()}
@@ -603,7 +604,7 @@ async def _make_gitea_repository_parts(
 async def _read_gitea_roots(
     wanted: Sequence[HostedRepository], names: Sequence[str], files: HostedFiles
 ) -> dict[int, RootContent]:
-    """The files that the import of each repository begins with."""
+    """The root files of each repository."""
     places = {
         one.number: [FileLocation(one.slug, HEAD, name) for name in (*names, *_CODEOWNERS_FILES)]
         for one in wanted
@@ -632,7 +633,7 @@ def _find_gitea_owner(
 ) -> Ownership:
     """The owner by CODEOWNERS, then the only team that administers or writes to it.
 
-    While the teams are not known, an owner may be missing that was known before.
+    While teams are unknown, a previously known owner may be missing.
     """
     is_known = one.members is not None and not one.teams.missing
     if root.codeowners is not None:
@@ -664,7 +665,7 @@ def _make_gitea_members_part(
     memberships: Memberships,
     left_out: Counter[str],
 ) -> SnapshotPart:
-    """The part of the members, who change nothing while their teams are not known."""
+    """The part of the members, tentative while their teams are unknown."""
     items = []
     for member in select_people(members.rows.values(), left_out):
         if not memberships.first(member.id):

@@ -1,15 +1,14 @@
-"""Interface of an importer: a kind, a configured importer, rules for events, and mappings.
+"""Interface of importers: kinds, configured importers, rules for events, and mappings.
 
-A mapping of the settings sets fields of entities from what a system says of a thing:
+A mapping in the settings sets entity fields from a system's description of the thing:
 
     [importers.github.acme.mapping.Component]
     "spec.owner" = "item.topics[?starts_with(@, 'team-')] | [0]"
     "metadata.annotations.example.com/wiki" = "https://wiki.example.com/{{ item.name }}"
 
-A value is an expression of JMESPath, or a text with such expressions in double braces. They are on
-a document with two members: `item`, the thing as the system describes it, and `entity`, what the
-importer made of it. A value that there is not takes the field away. Entities that somebody wrote in
-a file are left alone.
+A value is a JMESPath expression, or a text with such expressions in double braces. Expressions
+apply to a document with two members: `item`, the thing as the system describes it, and `entity`,
+the importer's entity. A missing value removes the field. Entities from files are left alone.
 """
 
 import re
@@ -39,10 +38,10 @@ from factbook.outbound.outcomes import Missing, Outcome
 from factbook.settings.option_tables import DEFAULT_INSTANCE, about
 
 MOST_FIELDS: Final = 100
-# For the mapping of everything that one import reads.
+# Time limit for mapping everything in one import.
 LONGEST_SECONDS: Final = 60.0
 _EVERY_KIND: Final = ""
-# What follows these is one key, whatever dots are in it.
+# The rest of the path after these is a single key, even with dots.
 _KEYED: Final = ("metadata.annotations.", "metadata.labels.")
 _ROOTS: Final = ("metadata", "spec")
 _NO_TEXT: Final = Missing(Outcome.TRANSIENT, "a value between braces is neither text nor number")
@@ -54,7 +53,7 @@ Fields = Mapping[str, Extractor]
 
 @dataclass(frozen=True)
 class EntityMapping:
-    """Fields by the kind of entity in lower case; those of every kind are under an empty one."""
+    """Fields by entity kind in lower case; fields for every kind are under ""."""
 
     kinds: Mapping[str, Fields]
 
@@ -66,7 +65,7 @@ class EntityMapping:
 
 @dataclass(frozen=True)
 class _TemplateText:
-    """Text of a template; without one of its values there is none."""
+    """Template text; there is no result if any of its values is missing."""
 
     template: Template
 
@@ -104,7 +103,7 @@ def parse_mapping(table: Table) -> EntityMapping:
 def map_snapshot(snapshot: Snapshot, mapping: EntityMapping) -> Snapshot:
     """The snapshot with the mapping applied to its entities.
 
-    One that it fails for is a problem, and what came from its origin before stays.
+    A failed mapping is reported as a problem, and earlier entities from the same origin stay.
     """
     end = time.monotonic() + LONGEST_SECONDS
     return replace(snapshot, parts=tuple(_map_part(part, mapping, end) for part in snapshot.parts))
@@ -210,16 +209,16 @@ _INTERVAL: Final = re.compile(r"(\d{1,4})([mhd])", re.ASCII)
 _UNITS: Final = {"m": MINUTE, "h": HOUR, "d": DAY}
 _LONGEST_INTERVAL: Final = 30 * DAY
 
-# Told, in a sentence, what is being read.
+# Receives a sentence about the current step.
 Show = Callable[[str], None]
 
 
 class EventRules(NamedTuple):
     """Rules for the events that a system sends to an importer.
 
-    `is_signed` is true for a body that was signed with the secret; `delivery` is the id of a
-    delivery, the same when it is sent again. `hints` name what is to be read again, in texts that
-    the importer understands; there are none where nothing is.
+    `is_signed` is true for a body signed with the secret; `delivery` is the id of a delivery,
+    unchanged when repeated. `hints` name the things to read again, as text for the importer; empty
+    if there are none.
     """
 
     is_signed: Callable[[Headers, bytes | bytearray], bool]
@@ -244,7 +243,7 @@ class ImporterOptions(InstanceOptions, frozen=True, kw_only=True):
 
     @property
     def interval(self) -> int | None:
-        """Milliseconds from one import to the next; None if there is none by itself."""
+        """Milliseconds from one import to the next; None if imports run only on request."""
         found = _INTERVAL.fullmatch(self.every)
         return int(found[1]) * _UNITS[found[2]] if found else None
 
@@ -258,12 +257,12 @@ class ImporterOptions(InstanceOptions, frozen=True, kw_only=True):
             yield error.message
 
     def further(self) -> Mapping[str, Authorize]:
-        """The hosts that are called beside the one of the integration, by base URL."""
+        """Further hosts to call besides the integration's, by base URL."""
         return {}
 
 
 class AccountImporterOptions(ImporterOptions, frozen=True, kw_only=True):
-    """The same of a kind that reads with the credential of an integration."""
+    """Options of a kind that reads with an integration's credential."""
 
     integration: Annotated[
         str, about("Name of the table `[integrations.<vendor>.<name>]` with the credential.")
@@ -275,7 +274,7 @@ class AccountImporterOptions(ImporterOptions, frozen=True, kw_only=True):
 
 
 class ReadingContext(NamedTuple):
-    """Means of one reading, which begins at `now`.
+    """Context of one reading, which begins at `now`.
 
     `account` are the options of the integration whose credential the client has; None for a kind
     that has its own.
@@ -298,7 +297,7 @@ Reread = Callable[[ReadingContext, Options, Sequence[str]], Awaitable[Snapshot]]
 
 @dataclass(frozen=True, kw_only=True)
 class Access:
-    """The host that an importer with a credential of its own calls; one that calls none has none.
+    """The host called by an importer with its own credential; absent if it makes no calls.
 
     The fields are those of an integration.
     """
@@ -357,7 +356,7 @@ class ImporterKind(Generic[Options]):
 
 @dataclass(frozen=True, kw_only=True)
 class Importer:
-    """Configured importer; `id` names its sets, `every` are milliseconds, None: only when asked.
+    """Configured importer; `id` names its sets, `every` is in milliseconds, None: only on request.
 
     `integration` is what its client is made for. `read` takes the client, what was remembered, the
     time of the reading, and what shows its progress; `reread` the hints of `events` instead.

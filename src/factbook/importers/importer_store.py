@@ -1,7 +1,7 @@
-"""The store of importers that people make, and their options as fields; secrets are encrypted.
+"""The store of importers made by users, and their options as fields; secrets are encrypted.
 
-As of connections, nobody reads a secret again or redirects it: values survive a change only while
-the hosts that they are sent to stay the same, and are decrypted only for that importer and these.
+As with connections, secrets can't be read again or redirected: values survive a change only while
+their target hosts stay the same, and can be decrypted only for that importer and these hosts.
 """
 
 from collections.abc import Callable, Mapping
@@ -40,7 +40,7 @@ _SECRETS_LABEL: Final = "importers"
 _REVISION_COUNTER: Final = "importers"
 _HAS_MOVED: Final = "has to be given again, because the host is another one"
 
-# Makes the importer of a table of options; raises ConfigurationError.
+# Makes an importer from a table of options; raises ConfigurationError.
 MakeImporter = Callable[[Mapping[str, Any]], Importer]
 
 
@@ -57,8 +57,8 @@ class OptionField(NamedTuple):
 def list_option_fields(kind: ImporterKind[Any]) -> list[OptionField]:
     """The options of a kind, its own before those of every kind, then those of the account.
 
-    Of the account they are what an import needs. Options of other types than text, numbers,
-    switches and lists of text are left to the settings.
+    Account options are limited to those that an import needs. Only text, numbers, booleans and
+    lists of text are included; other options can only be set in the settings.
     """
     found = [one for one in _list_fields(kind.options, "") if one.path != INTEGRATION]
     found.sort(key=lambda one: _measure_generality(kind.options, one.path))
@@ -120,7 +120,7 @@ def _split_hint(hint: Any) -> tuple[Any, str]:
 class ImporterInput:
     """The requested form of an importer, options by path; a secret of None keeps its value.
 
-    One that `is_new` changes none that there is already.
+    With `is_new`, an existing importer is not changed.
     """
 
     kind: str

@@ -1,6 +1,6 @@
 """Importer of Kubernetes clusters: workloads as components, and the cluster as a resource.
 
-The API server is asked for the metadata of objects alone, and lists are read to their end.
+Only object metadata is requested from the API server, and lists are read to their end.
 """
 
 import asyncio
@@ -56,7 +56,7 @@ REVIEWS_PATH: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _METADATA: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _PAGE_SIZE: Final = 500
 _MOST_PAGES: Final = 2_000
-# A list whose beginning was forgotten, which takes minutes, is read anew so often.
+# Restarts of a list whose continue token expired, which takes minutes.
 _BEGINNINGS: Final = 3
 _GONE: Final = 410
 _NO_REVIEWS: Final = frozenset({403, 404, 405})
@@ -77,7 +77,7 @@ Entity = dict[str, Any]
 WORKLOADS_PART: Final = "workloads"
 CLUSTER_PART: Final = "cluster"
 
-# A namespace that every cluster has for good, so that its id is that of the cluster.
+# Every cluster has this namespace permanently; its id identifies the cluster.
 _SYSTEM: Final = "kube-system"
 
 
@@ -294,7 +294,7 @@ def make_resource_path(resource: str) -> str:
 
 
 def make_account_credential(options: KubernetesImportOptions) -> Credential:
-    """The credential of a service account, whose token is another one every hour."""
+    """The credential of a service account, whose token changes every hour."""
     if options.token:
         return Credential.fixed("token", {"authorization": f"Bearer {options.token}"})
 
@@ -372,7 +372,7 @@ class MadeComponent:
 
 
 def is_chosen_workload(workload: Workload, options: KubernetesImportOptions) -> bool:
-    """True if a workload is imported: as it says itself, or as the options say."""
+    """True if a workload is imported, by its own annotation or by the options."""
     if workload.value(f"{_TERASKY}/exclude-from-catalog") == "true":
         return False
     if workload.value(f"{_TERASKY}/add-to-catalog") == "true":
@@ -503,8 +503,8 @@ async def read_cluster(
 ) -> Snapshot:
     """A snapshot of the cluster: parts for its workloads, and for itself.
 
-    Where a list is not whole, nothing that is known of a component is certain. The cluster is no
-    workload, so that a list of none is noticed.
+    If a list is incomplete, all components are tentative. The cluster itself is not counted as a
+    workload, so an empty list is noticed.
     """
     show("Reading the namespaces")
     namespaces = await api.objects(NAMESPACES_PATH)
@@ -554,7 +554,7 @@ async def _name_workload_components(
     *,
     complete: bool,
 ) -> dict[ComponentKey, str]:
-    """A name for each component that no other one in its namespace has, and that stays."""
+    """A lasting name for each component, unique in its namespace."""
     by_id = {"/".join(key): key for key in sorted(grouped)}
     wanted = {id_: f"{key.namespace}/{key.name}" for id_, key in by_id.items() if key.name}
     suffixes = {id_: key.suffix for id_, key in by_id.items()}

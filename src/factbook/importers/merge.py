@@ -1,4 +1,4 @@
-"""From the items of a reading to the content of a set: checks, guards, and held removals."""
+"""Merge of a reading into the content of a set: checks, guards, and held removals."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ from factbook.importers.snapshot import (
     name_set,
 )
 
-# From so many removals on, a reading may remove a tenth of a part; fewer may be half of it.
+# From this number on, removals may be up to a tenth of a part; fewer, up to half.
 _SEVERAL_REMOVALS: Final = 3
 
 EMPTY: Final = "nothing was found where there was something"
@@ -63,10 +63,10 @@ class Doubt(NamedTuple):
 
 @dataclass(frozen=True)
 class MergedPart:
-    """The wanted content of a set, in order; `held` are the removals that wait, and the reason.
+    """The new content of a set, in order; `held` are waiting removals, with the `reason`.
 
-    `undecided` may be gone, too: a reading of everything decides about them. What is `there` was
-    found, or came from an origin that exists but could not be read whole.
+    `undecided` references may be gone, too: a full reading decides. References in `there` were
+    found, or came from an origin that exists but could not be read completely.
     """
 
     wanted: list[Prepared]
@@ -79,7 +79,7 @@ class MergedPart:
     there: frozenset[str] = frozenset()
 
     def changes(self, stored: Sequence[StoredMember]) -> bool:
-        """True if the stored set has another content."""
+        """True if the stored set has different content."""
         before = {member.prepared.ref: member.prepared.etag for member in stored}
         return before != {prepared.ref: prepared.etag for prepared in self.wanted}
 
@@ -139,7 +139,7 @@ def merge_part(
 def _drop_blocked_moves(
     gone: set[str], moves: Mapping[str, str], here: Collection[str]
 ) -> set[str]:
-    """Names that are left, without moves to one that something else keeps."""
+    """The given-up references, without moves to a reference that another thing keeps."""
     while blocked := {old for old in gone if (new := moves.get(old)) in here and new not in gone}:
         gone = gone - blocked
     return gone
@@ -160,7 +160,7 @@ def _sort_removals(
     if not part.complete:
         return [], [], ""
     if part.only is not None:
-        # Too many at once are left to a reading of everything, which holds them.
+        # Too many at once are left to a full reading, which holds them.
         return ([] if _explain_excess(len(refs), count) else refs), [], ""
     lost = sorted(doubt.rights - part.rights)
     if refs and lost:
@@ -198,7 +198,7 @@ def _was_read(part: SnapshotPart, member: StoredMember) -> bool:
 
 
 def _may_change(part: SnapshotPart, here: Mapping[str, StoredMember], one: Candidate) -> bool:
-    """False for what came from an origin that was not read."""
+    """False for an entity from an origin that was not read."""
     member = here.get(one.prepared.ref)
     return member is None or _was_read(part, member)
 
@@ -213,7 +213,7 @@ def _stands_in(
 
 
 def _find_moves(missing: Sequence[StoredMember], new: Sequence[Candidate]) -> dict[str, str]:
-    """Old to new reference of each thing that has another name now."""
+    """Old to new reference of each renamed thing."""
     by_id: dict[str, list[str]] = {}
     for one in new:
         if one.external_id:

@@ -1,8 +1,7 @@
 """Records of imports: runs and when the next one is due, parts as last read, hints of events.
 
-At most one run of each importer is under way. A run that was begun is taken over when its process
-has gone, and begins again. Another process that still believes to have it writes nothing more
-(`check_run`).
+Each importer has at most one run in progress. If a run's process dies, another process takes the
+run and starts it again. `check_run` keeps the previous process from writing anything more.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,18 +17,18 @@ from factbook.importers.snapshot import ReadingProblem, name_set
 from factbook.storage import Database, Row, Transaction
 from factbook.storage.database import take_numbers
 
-# Runs of each importer that are kept.
+# Runs kept per importer.
 RUNS_KEPT: Final = 50
 _LONGEST_ERROR: Final = 1_000
 
 RunReason = Literal["cadence", "asked", "command"]
 
-# After the first run that was not whole; it doubles with each further one.
+# Pause after the first incomplete run; doubles with each further one.
 FIRST_PAUSE: Final = 5 * MINUTE
 _MOST_DOUBLINGS: Final = 10
-# No limit holds for longer.
+# The longest pause for a rate limit.
 _LONGEST_PAUSE: Final = DAY
-# By how much the clocks of machines may differ.
+# Tolerated difference between the clocks of machines.
 _CLOCK_DIFFERENCE: Final = MINUTE
 
 # More are counted, and not kept.
@@ -37,17 +36,17 @@ _MOST_PROBLEMS: Final = 1_000
 
 _READ_MEANWHILE: Final = "The part {}/{} was read or decided on meanwhile; nothing was written."
 
-# Events that come within this time are answered by one reading.
+# Events within this time share one reading.
 COALESCED: Final = 5 * SECOND
-# How long a delivery that comes again is known by its id.
+# How long delivery ids are remembered, to recognize repeats.
 _REMEMBERED: Final = DAY
-# How long a hint stays after its time: that of an importer which is not there any more.
+# How long overdue hints stay, for instance those of a removed importer.
 _ABANDONED: Final = 7 * DAY
 _MOST_HINT_ATTEMPTS: Final = 5
 
 
 class LostRunError(Exception):
-    """The run was taken over or ended by somebody else: nothing of it may be written."""
+    """Another process took or ended the run: its results must not be written."""
 
 
 class ImportRun(NamedTuple):
@@ -138,7 +137,7 @@ def begin_import_run(
 
 
 def check_run(transaction: Transaction, run: ImportRun) -> None:
-    """Raise LostRunError unless the attempt still has its run, which nobody takes meanwhile."""
+    """Raise LostRunError unless the attempt still has its run; locks the run."""
     if not transaction.run(_CHECK_RUN, (run.id, run.holder, run.attempts)):
         raise LostRunError
 
@@ -178,7 +177,7 @@ def add_ended_run(
 
 
 def release_runs(transaction: Transaction, holder: str) -> None:
-    """Leave the runs of a process to others, as if they had not been begun."""
+    """Release the runs of a process to others, as if never begun."""
     transaction.run(_RELEASE_RUNS, (holder,))
 
 
@@ -363,7 +362,7 @@ async def count_waiting_hints(database: Database) -> tuple[int, int | None]:
 
 
 def forget_followed_hints(transaction: Transaction, hints: Sequence[GivenHint], now: int) -> None:
-    """Forget hints that were followed, but for those given again meanwhile."""
+    """Delete followed hints, except those given again meanwhile."""
     for hint in hints:
         which = (hint.importer, hint.hint)
         transaction.run(_FORGET_FOLLOWED, (*which, hint.given))
@@ -371,7 +370,7 @@ def forget_followed_hints(transaction: Transaction, hints: Sequence[GivenHint], 
 
 
 def postpone_hints(transaction: Transaction, hints: Sequence[GivenHint], now: int) -> None:
-    """Follow hints later; one that was tried too often is left to the next reading of all."""
+    """Follow hints later; a hint tried too often is left to the next full reading."""
     for hint in hints:
         which = (hint.importer, hint.hint)
         if hint.attempts + 1 >= _MOST_HINT_ATTEMPTS:

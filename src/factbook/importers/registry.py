@@ -1,4 +1,4 @@
-"""The importers that there are: kinds, those of the settings, and those made in the browser.
+"""All importers: kinds, those in the settings, and those made in the browser.
 
 A kind has a row here, which describes it without importing it, and a module or folder of its name,
 whose IMPORTER it is. People see the status of importers, and change and delete those of their own.
@@ -53,7 +53,7 @@ Tables = Mapping[str, Mapping[str, Mapping[str, Any]]]
 
 log = structlog.get_logger("factbook.importing")
 
-# What another process changed is known here after so long.
+# Changes by other processes are seen after this time.
 _REFRESH_TIME = SECOND
 
 
@@ -81,7 +81,7 @@ def get_kind(id_: str) -> ImporterKind[Any]:
     known = [one.id for one in KINDS]
     if id_ not in known:
         raise ConfigurationError(f"There is no importer {id_!r}.{suggestion(id_, known)}")
-    # Heavy to import, and of no use where it is not configured.
+    # Slow to import, and unused unless configured.
     found: ImporterKind[Any] = import_module(f"{factbook.importers.__name__}.{id_}").IMPORTER
     return found
 
@@ -277,7 +277,7 @@ class ImporterRegistry:
         return partial(_configure_stored, kind, name, self.accounts, self._clock, edition)
 
     async def _ask(self) -> None:
-        # What is written from here on may be missed, and `forget` then tells.
+        # Later writes may be missed; they call `forget`.
         self._asked_at = self._clock()
         try:
             revision = await importer_store.get_importers_revision(self._database)
@@ -318,7 +318,7 @@ def _configure_stored(
 def make_file_page_url(importer: str, problem: ReadingProblem) -> str | None:
     """The address of the page of a problem's file; None where that is not known.
 
-    Text of others is only ever a path: the host is that of the importer's options.
+    Untrusted text only becomes a path: the host comes from the importer's options.
     """
     host, _, path = problem.origin.partition("/")
     owner = path.partition("/")[0]
@@ -460,8 +460,8 @@ class ImporterStatus(NamedTuple):
 class ImporterDetail(NamedTuple):
     """All that is known of an importer: every part that it ever read, and its runs, newest first.
 
-    `status` is None for one that is not there any more or cannot be used, `problem` says why not;
-    it is `stored` if people made it.
+    `status` is None for a removed or unusable importer, and `problem` has the reason; `stored` is
+    set if users made the importer.
     """
 
     id: str

@@ -1,7 +1,7 @@
-"""Runs of importers when they are due or asked for, by the process that collects.
+"""Due and requested importer runs, in the collecting process.
 
-Between runs, hints of events are followed: the things that events were about are read again and
-merged into the stored set.
+Between runs, hints from events are followed: the things named by events are read again and merged
+into the stored set.
 """
 
 import asyncio
@@ -35,17 +35,17 @@ from factbook.telemetry.spans import NO_TRACER, Attributes, Tracer
 
 log = structlog.get_logger("factbook.importing")
 
-# More at a time are followed one after the other.
+# Most hints followed at a time.
 _MOST_HINTS: Final = 100
 
 T = TypeVar("T")
 
 # Importers that one process runs at a time.
 SLOTS: Final = 2
-# A run that was begun so often without an end is given up.
+# A run begun this often without an end is abandoned.
 MOST_ATTEMPTS: Final = 4
 _LONGEST_RUN: Final = 2 * HOUR
-# After an end that could not be stored.
+# Pause after an end that could not be stored.
 _REST: Final = 40 * SECOND
 _ENDLESS: Final = "the process ended time and again while this was imported"
 _UNEXPECTED: Final = "the import failed unexpectedly; the log has more"
@@ -75,7 +75,7 @@ async def run_import(
 ) -> ImportReport:
     """Read a system and write what it holds, or plan that.
 
-    What is remembered of the reading is kept with what was written.
+    The importer's memory is stored together with the written sets.
     """
     memory, before = await open_importer_memory(importer, target.database, now), client.health.calls
     snapshot = await importer.read(client, memory, now, show)
@@ -115,7 +115,7 @@ class DueHints(NamedTuple):
 class HintedReading(NamedTuple):
     """Reading of what hints were about; not `whole` if something could not be read.
 
-    With `undecided` something was not found, and a run has to tell whether it is gone.
+    `undecided`: something was not found, and a run must determine whether it is gone.
     """
 
     whole: bool
@@ -142,7 +142,7 @@ async def follow_hints(
 ) -> HintedReading:
     """Read and write what hints are about."""
     assert importer.reread is not None, "what an importer that takes events has"
-    # Somebody waits for it, while a collection of everything may take an hour.
+    # Users wait for this, while a full collection may take an hour.
     client = connect(importer.integration).urgent()
     calls = client.health.calls
     memory = await open_importer_memory(importer, target.database, now)
@@ -161,7 +161,7 @@ async def follow_hints(
 
 
 class ImportRunner:
-    """The loop that runs importers; of all processes, one at a time has it."""
+    """The loop that runs importers, in one process at a time."""
 
     def __init__(
         self,
@@ -201,31 +201,31 @@ class ImportRunner:
             await self._begin(importers[id_], known.get(id_), now)
 
     async def drain(self) -> None:
-        """Begin what is ready, and wait until nothing is under way."""
+        """Begin ready runs, and wait until all work has ended."""
         await self.tick()
         while self._tasks:
             await asyncio.wait(self._tasks.values())
             await self.tick()
 
     async def let_go(self) -> None:
-        """End what is under way, and leave it to others at once."""
+        """Cancel work in progress, and release it to others at once."""
         if not self._tasks:
             return
         await shutdown.cancel(list(self._tasks.values()))
-        # Without it each counts an attempt.
+        # If not released, each run counts an attempt.
         with suppress(UnavailableError, TimeoutError):
             async with asyncio.timeout(shutdown.RELEASE_SECONDS):
                 await self._database.write(lambda tx: records.release_runs(tx, self._holder))
 
     def _due(self, importer: Importer, last: ImportRun | None, now: int) -> int:
-        """The time from which a run may begin; what was asked for, and what is left, comes first.
+        """The earliest start of a run; requested and interrupted runs come first.
 
-        Where nothing runs by itself it is in the future.
+        In the future if no run is scheduled.
         """
         if last is not None and last.ended_at is None:
             until = self._resting.get(importer.id, 0)
             if last.holder not in ("", self._holder):
-                # One that just lost the lease may not know it yet.
+                # A process that just lost the lease may not know yet.
                 until = (last.started_at or 0) + lease.LEADERSHIP_HELD
             return until if until - now <= _REST else 0
         due = records.compute_next_start(importer.every, last, now)
@@ -256,7 +256,7 @@ class ImportRunner:
             log.error("import.hints_failed", importer=importer.id, exc_info=error)
             reading = UNREAD
         now = self._clock()
-        # Without it they are followed once more.
+        # If this fails, the hints are followed once more.
         with suppress(UnavailableError):
             await self._database.write(
                 lambda transaction: _settle_hints(transaction, due, reading, now)
@@ -274,7 +274,7 @@ class ImportRunner:
         )
         if run is None:
             return
-        # Whoever corrects an importer asks for a run: it must not use what was cached before.
+        # People request a run after fixing an importer: the run must not use cached answers.
         latest = (await self._registry.latest()).get(importer.id)
         if latest is not None:
             self._keep(importer.id, self._make(latest, run))
@@ -371,7 +371,7 @@ def make_outcome(report: ImportReport, client: HttpClient, now: int) -> RunOutco
     held = any(one.record.state == "held" for one in report.parts)
     error, state = "", "held" if held else "complete"
     if partial:
-        # Of an importer that found nothing at all, the reason is its credential or its host.
+        # If nothing at all was found, the cause is the credential or the host.
         nothing = len(partial) == len(report.parts) and not any(
             part.items for part in report.snapshot.parts
         )

@@ -45,7 +45,7 @@ class ReadingProblem(NamedTuple):
 
     @property
     def place(self) -> str:
-        """The place, for people: `github.com/acme/shop catalog-info.yaml:14`."""
+        """The place as shown to users: `github.com/acme/shop catalog-info.yaml:14`."""
         line = f":{self.line}" if self.line else ""
         return f"{self.origin} {self.file}{line}" if self.file else self.origin
 
@@ -136,7 +136,7 @@ async def remember_names(
 ) -> dict[str, str]:
     """The names by id that a reading gives, which is remembered for the next one.
 
-    An incomplete reading has those of earlier ones, too: what is unique depends on all of them.
+    An incomplete reading includes earlier names, because uniqueness depends on all of them.
     """
     before: dict[str, str] = {}
     if not complete and (kept := await memory.get(key)):

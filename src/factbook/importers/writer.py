@@ -32,7 +32,7 @@ from factbook.storage import Database, Transaction, Write
 
 T = TypeVar("T")
 
-# Others write a set of imports between its reading and writing only to take entities from it.
+# Between reading and writing an import set, other writers only take entities from the set.
 _MOST_ATTEMPTS: Final = 5
 _OWNED: Final = "is owned by {}, and stays as it is there"
 _LEFT_OUT: Final = "would be generated, and is left out: {} has it"
@@ -107,7 +107,8 @@ async def write_snapshot(
 ) -> list[PartResult]:
     """Write each part into its set; entities of other owners are left out, with a problem each.
 
-    What moved from one part to another is written in a second round, after the first gave it up.
+    Entities that moved between parts are written in a second round, after the first part gave them
+    up.
     """
     known = await _read_known_origins(target, importer, snapshot)
     parts = await asyncio.to_thread(check_snapshot, importer, snapshot, target.rules, known)
@@ -281,7 +282,7 @@ class _Writer:
             held=wanted.held,
             reason=wanted.reason,
             spared=sorted(wanted.spared),
-            # They become fewer only when a person applies what is held for that.
+            # Rights shrink only when a person applies the held removals.
             rights=sorted(doubt.rights | part.part.rights if believed else doubt.rights),
             seen_rights=sorted(part.part.rights),
         )
@@ -366,7 +367,7 @@ def _make_result(
 async def apply_removals(
     target: ImportTarget, importer: str, part: str, actor: Actor, seen: str | None = None
 ) -> ImportPartRecord:
-    """Remove what is held, and believe the reading that did not find it.
+    """Apply the held removals, and trust the reading that did not find these entities.
 
     `seen` is the tag of the part whose removals were shown. Raises NotFoundError if nothing is
     held, PreconditionFailedError if there was another reading or the set has changed meanwhile.
@@ -398,7 +399,7 @@ async def apply_removals(
 async def discard_removals(
     target: ImportTarget, importer: str, part: str, seen: str | None = None
 ) -> ImportPartRecord:
-    """Keep what is held until it is found again and missing once more.
+    """Keep the held entities until found again and missing once more.
 
     `seen` is as for `apply`. Raises NotFoundError if nothing is held, PreconditionFailedError if
     there was another reading.

@@ -6,17 +6,17 @@ from typing import Final, NamedTuple
 from factbook.clock import DAY, HOUR, MINUTE
 from factbook.storage import Database, Transaction
 
-# Between two rounds.
+# Pause between two rounds.
 HOUSEKEEPING_INTERVAL: Final = 10 * MINUTE
 _LONGEST_ERROR: Final = 300
-# Between two rounds of the housekeeping, from which on the clock has to be confirmed.
+# After a longer gap between two housekeeping rounds, the clock must be confirmed.
 LARGEST_LEAP: Final = 21 * DAY
-# A process that runs on knows that no more than its rounds have passed.
+# A process that kept running knows that only its own rounds have passed.
 _CLOCK_STEP: Final = HOUR
 _LARGEST_DIFFERENCE: Final = HOUR
-# By how much the clocks of machines may differ.
+# Tolerated difference between the clocks of machines.
 LARGEST_LEAD: Final = MINUTE
-# No rate limit pauses a queue for longer.
+# The longest pause of a queue for a rate limit.
 _LONGEST_PAUSE: Final = DAY
 
 
@@ -105,7 +105,7 @@ def decide_retention_clock(
     if now > trusted_at + LARGEST_LEAP:
         return trusted_at, RetentionClock(trusted_at, now)
     if now < trusted_at:
-        # By the earlier time less is deleted, whichever of the two is right.
+        # The earlier time deletes less, whichever is right.
         return now, RetentionClock(trusted_at)
     time = min(now, trusted_at + _CLOCK_STEP) if last == trusted_at else now
     return time, RetentionClock(time)

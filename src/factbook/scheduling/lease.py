@@ -1,4 +1,4 @@
-"""Leases: work done by one process for all, among it collecting, which a leader does."""
+"""Leases: work that one process does for all, such as collecting, done by the leader."""
 
 import time
 from typing import Final, Literal, NamedTuple
@@ -12,7 +12,7 @@ LEADERSHIP_HELD: Final = 30 * SECOND
 LEADERSHIP_RENEWED_EVERY: Final = 10 * SECOND
 _LEADER_LEASE: Final = "collector"
 _SIGNS: Final[dict[Role, str]] = {"worker": "worker {}", "sharing": "worker sharing {}"}
-# Those that a process leaves the collecting to.
+# Lease names of workers that a process with this role leaves the collecting to.
 _PRECEDING_SIGNS: Final[dict[Role, str]] = {
     "server": "worker %",
     "worker": "worker sharing %",
@@ -21,7 +21,7 @@ _PRECEDING_SIGNS: Final[dict[Role, str]] = {
 
 
 class Claim(NamedTuple):
-    """A claim on a row, in the order of the values of `CLAIMED`; a later claim is another one."""
+    """A claim on a row, in the order of the values of `CLAIMED`; each claim is distinct."""
 
     holder: str
     held_until: int
@@ -37,8 +37,8 @@ def free_lease_condition(table: str) -> str:
 
 
 def lapse_bounds(now: int, duration: int) -> tuple[int, int]:
-    """The bounds of times until which no claim of this duration can be held."""
-    # One that lasts so long was claimed before the clock was set back.
+    """The bounds outside of which a claim of this duration has lapsed."""
+    # A claim that ends later was made before the clock was set back.
     return now, now + 2 * duration
 
 
@@ -57,10 +57,10 @@ def take_lease(transaction: Transaction, name: str, holder: str, now: int, durat
 
 
 async def fetch_shared_time(database: Database, clock: Clock = machine.now) -> int:
-    """The time by the clock that all processes share: the database's, where they may be on several
-    machines, of which one may be wrong.
+    """The time of the clock that all processes share.
 
-    A clock that was given in place of the machine's is not doubted.
+    That is the database's clock if processes may run on several machines, whose clocks may differ.
+    A `clock` other than the machine's is trusted.
     """
     if database.dialect == "sqlite" or clock is not machine.now:
         return clock()
@@ -83,20 +83,20 @@ async def list_lease_holders(
 
 
 async def fetch_lease_end(database: Database, name: str) -> int | None:
-    """The time until which somebody has or had the lease; None if it is free or new."""
+    """The time at which the lease ends or ended; None if free or new."""
     row = await database.one("SELECT held_until FROM leases WHERE name = ?", (name,))
     return row[0] if row else None
 
 
 class Leadership:
-    """The lease on collecting, as far as this process has it."""
+    """This process's part in the lease on collecting."""
 
     def __init__(self, database: Database, holder: str, role: Role, clock: Clock) -> None:
         self._database = database
         self._holder = holder
         self._role = role
         self._clock = clock
-        self._ahead = 0  # the database's clock, of this process's own
+        self._ahead = 0  # database clock minus own clock
         self._renewed_at: float | None = None
         self._leads = False
 
@@ -111,17 +111,17 @@ class Leadership:
         return self._leads
 
     def clock(self) -> int:
-        """The time by the clock of the database, as it was when the lease was last renewed."""
+        """The time by the database clock, as of the lease's last renewal."""
         return self._clock() + self._ahead
 
     @property
     def lapsed(self) -> bool:
-        """True once others may have taken over from this process."""
+        """True once another process may have the lease."""
         renewed_at = self._renewed_at
         return renewed_at is None or time.monotonic() * SECOND - renewed_at >= LEADERSHIP_HELD
 
     async def workers(self) -> set[str]:
-        """The holders that share the work and are alive."""
+        """The live holders that share the work."""
         rows = await self._database.all(_SHARING, (_PRECEDING_SIGNS["worker"],))
         return {holder for (holder,) in rows}
 

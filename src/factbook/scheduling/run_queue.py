@@ -1,8 +1,8 @@
 """Durable run queue: pending work is rows, deleted in the transaction that stores the result.
 
-A run has batches, each in a queue. Whoever deletes the row of a batch stores its result:
-`finish_batch` is called in that transaction, and fails if somebody else was first. So nothing is
-stored twice, whoever works on a batch. `scheduling.lease` decides which process does.
+A run has batches, each in a queue. A batch's row is deleted in the transaction that stores its
+result: `finish_batch` fails if another process was first, so results are stored only once.
+`scheduling.lease` decides which process works on batches.
 
 The content of a batch is opaque here. Times are milliseconds since the epoch.
 """
@@ -18,23 +18,23 @@ from factbook.storage import Database, Transaction
 from factbook.storage.database import take_numbers
 
 NEVER = 2**63 - 1
-# A run that started later than that did so by a clock that was set back since.
+# A later start comes from a clock that was set back since.
 _CLOCK_TOLERANCE = MINUTE
 
 
 class LostBatchError(Exception):
-    """End of the batch by somebody else: its results must not be stored."""
+    """Another process ended the batch: its results must not be stored."""
 
 
 class Queue(NamedTuple):
-    """A queue of batches, with as many lanes as may be in progress."""
+    """A queue of batches; `at_once` is the number of lanes."""
 
     name: str
     at_once: int = 1
 
 
 class Lane(NamedTuple):
-    """A place in a queue, with every batch whose number leaves this remainder.
+    """A lane of a queue, with every batch whose number modulo `places` is `place`.
 
     The batches of a lane are worked on one after another.
     """
@@ -45,7 +45,7 @@ class Lane(NamedTuple):
 
 
 class RunOrder(NamedTuple):
-    """A request for a run. `whole`: it covers every entity that the source is about."""
+    """A request for a run. `whole`: the run covers every entity of the source."""
 
     source_id: str
     queue: Queue
@@ -69,10 +69,10 @@ class Begun(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """A batch that was begun for the `attempts`-th time.
+    """A batch in its `attempts`-th attempt.
 
-    Its queue is `paused` if a rate limit stops the run from continuing, even past its deadline. It
-    is a `suspect` if it was begun before by a process that never ended it.
+    `paused`: a rate limit stops the queue and the run, even past its deadline. `suspect`: a
+    process began the batch before and never ended it.
     """
 
     run_id: int
@@ -103,8 +103,8 @@ def enqueue_run(
 ) -> Begun | None:
     """Create a run with one batch per item of work.
 
-    Creates nothing and returns None if the order is for everything and such a run of its source is
-    in progress or was started at or after `since`.
+    Creates nothing and returns None if the order is for all entities and such a run of the source
+    is in progress or was started at or after `since`.
     """
     if order.whole:
         transaction.lock(f"runs {order.source_id}")
@@ -127,7 +127,7 @@ def enqueue_run(
 
 async def list_ready_lanes(database: Database, source_ids: Container[str], now: int) -> list[Lane]:
     """The lanes in which a batch of these sources is ready."""
-    # Most often none is, and to name a thousand sources in each question takes longer than it.
+    # Usually none is ready, and passing a thousand sources takes longer than the query.
     rows = await database.all(_READY_LANES, (now, now, now))
     return list(dict.fromkeys(Lane(*lane) for source_id, *lane in rows if source_id in source_ids))
 
@@ -144,12 +144,12 @@ def take_batch(
 ) -> Batch | None:
     """Begin the next batch of the lane; None if none is ready, or only suspects are.
 
-    Batches past their run's deadline are taken even while a rate limit pauses the queue, in order
-    to give them up. Suspects come last. This waits for nobody else's batches, so it can follow
-    other writes of the transaction, which is not `alone` then.
+    Batches past their run's deadline are taken even while a rate limit pauses the queue, to abandon
+    them. Suspects come last. Locked batches are skipped without waiting, so other writes may come
+    earlier in the transaction (`alone` is then false).
     """
     if alone:
-        # One that is lost in a crash only loses the count of an attempt; nobody waits for the disk.
+        # A crash only loses the count of an attempt; so don't wait for the disk.
         transaction.relax()
     values = now, *lane, list(source_ids), now, now, now
     row = transaction.one(_NEXT_BATCH, values)
@@ -189,7 +189,7 @@ def finish_batch(
     """
     if transaction.run(_DELETE_BATCH, (batch.run_id, batch.number)) != 1:
         raise LostBatchError(batch)
-    # Locks the run, so that of two batches that end at once the second sees the first gone.
+    # Locks the run: of two batches that end at once, the second sees the first gone.
     row = transaction.one(_COUNT_BATCH, (figures.skipped, *figures[:-1], len(left), batch.run_id))
     if row is None:
         raise LostBatchError(batch)
@@ -212,14 +212,14 @@ def _add_batches(
     first: int,
     works: Sequence[tuple[str, int, int]],
 ) -> None:
-    """Queue works, as (work, attempts, time), for a run of this queue that is whole or not."""
+    """Queue work items, as (work, attempts, time), for a run; `kind` is (queue name, whole)."""
     if works:
         rows = ((run_id, number, *kind, *work, "", 0) for number, work in enumerate(works, first))
         transaction.insert("batches", _BATCH_COLUMNS, rows)
 
 
 class Backlog(NamedTuple):
-    """Batches begun, those given up, and those ready, with the time since the oldest waits."""
+    """Batches begun, abandoned and ready, with the time since which the oldest waits."""
 
     under_way: int
     given_up: int
@@ -228,7 +228,7 @@ class Backlog(NamedTuple):
 
 
 async def measure_backlog(database: Database, now: int) -> Backlog:
-    """The work there is; batches of a paused queue are not counted as waiting."""
+    """The current backlog; batches of a paused queue don't count as waiting."""
     row = await database.one(_BACKLOG, (now, now))
     assert row is not None
     return Backlog(*row)
@@ -282,7 +282,7 @@ WHERE q.name = ? AND b.number % ? = ? AND r.source_id IN LIST(?)
     AND (b.next_at <= ? AND q.not_before <= ? OR r.deadline <= ?)
 """
 
-# What somebody asked for comes before what only a cadence wants. An index has them in this order.
+# Requested runs come before scheduled ones. An index has this order.
 _NEXT_BATCH = f"""
 {_READY_BATCHES} AND b.holder = '' ORDER BY b.whole, b.run_id, b.number LIMIT 1
 FOR UPDATE OF b SKIP LOCKED

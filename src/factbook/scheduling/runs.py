@@ -1,4 +1,4 @@
-"""Past runs: their figures and gaps, batches given up, the health of each source, and old runs."""
+"""Run records: figures, gaps, abandoned batches, the health of each source, and old-run sweeps."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
@@ -7,11 +7,11 @@ from factbook.clock import HOUR, iso
 from factbook.events.store import append_events, make_source_row
 from factbook.storage import Database, Row, Transaction
 
-# Reasons may name times and addresses; beyond so many of a run, only their first word is kept.
+# Reasons may name times and addresses; beyond this number per run, only the first word is kept.
 MOST_GAPS: Final = 200
-# Runs of each source that are kept, of everything and asked for, counted apart.
+# Runs kept per source; full and requested runs are counted separately.
 RUNS_KEPT = 50
-# A run that no worker takes, for instance because its source is not configured any more.
+# A run that no worker takes, for instance because its source is no longer configured.
 _ABANDONED_AFTER = HOUR
 
 
@@ -47,7 +47,7 @@ def add_gaps(transaction: Transaction, run_id: int, gaps: Mapping[RunGap, int]) 
     for gap, count in gaps.items():
         short = gap._replace(reason=gap.reason.partition(":")[0]) if is_full else gap
         folded[short] = folded.get(short, 0) + count
-    # In one order everywhere, or two that write the same rows could wait for each other.
+    # In a fixed order: two writers of the same rows could deadlock.
     transaction.many(_ADD_GAP, [(run_id, *gap, folded[gap]) for gap in sorted(folded)])
 
 
@@ -70,7 +70,7 @@ def find_main_gap(gaps: Iterable[CountedGap], asked: int) -> str | None:
     """The main reason for the gaps of a run over `asked` entities; None if there is none.
 
     Facts that could not be requested come first, then rights that the credential lacks for every
-    entity, then the vendor's refusals of single entities as a whole.
+    entity, then entities that the vendor refused entirely.
     """
     found = list(gaps)
     own = [gap for gap in found if gap.kind == "passing" or _is_refused_to_all(gap, asked)]
@@ -143,11 +143,11 @@ class RunRecord(NamedTuple):
 
     @property
     def left(self) -> int:
-        """The number of entities that are not done."""
+        """The number of remaining entities."""
         return max(0, self.entities - self.covered - self.failed)
 
     def wait(self, now: int) -> str:
-        """The wait for a rate limit, with what is left, as words of a sentence; empty if none."""
+        """A phrase about the rate-limit wait and the remaining entities; empty without a wait."""
         if self.resumes_at is None or self.resumes_at <= now:
             return ""
         day, time = iso(self.resumes_at).split("T")
@@ -219,7 +219,7 @@ def end_run(transaction: Transaction, run_id: int, now: int) -> EndedRun | None:
 async def fetch_starts(database: Database, until: int) -> Starts:
     """The state that determines the next starts of all sources.
 
-    Starts after `until` were recorded by a clock that was set back since.
+    Starts after `until` come from a clock that was set back since, and are ignored.
     """
     rows = await database.all(_STARTS, (until,))
     running = await database.all(_CURRENT_RUNS)
@@ -227,7 +227,7 @@ async def fetch_starts(database: Database, until: int) -> Starts:
 
 
 async def fetch_ended_starts(database: Database) -> dict[str, EndedStart]:
-    """The last run of everything that has ended, by source id."""
+    """The last ended full run, by source id."""
     return {id_: EndedStart(*rest) for id_, *rest in await database.all(_ENDED_STARTS)}
 
 
@@ -243,7 +243,7 @@ async def list_recent_runs(database: Database, source_id: str, limit: int) -> li
 
 
 def find_current_run(transaction: Transaction, source_id: str) -> int | None:
-    """The id of the source's run of everything that is in progress."""
+    """The id of the source's full run in progress."""
     row = transaction.one(_CURRENT_RUN, (source_id,))
     return row[0] if row else None
 
@@ -280,8 +280,8 @@ def record_credential_expiry(transaction: Transaction, source_id: str, expires_a
 
 
 async def sweep_runs(database: Database, now: int) -> int:
-    """Delete old runs, and give up abandoned ones; returns the number of both."""
-    # Looked for before, as others write meanwhile.
+    """Delete old runs, and end abandoned ones; returns the number of both."""
+    # Read outside the transaction, to keep writers from waiting.
     given_up = await database.search(_WITHOUT_WORKER, (now - _ABANDONED_AFTER,))
     old = await database.search(_OLD_RUNS, (RUNS_KEPT,))
     if given_up or old:
@@ -339,7 +339,7 @@ def _parse_run(row: tuple[object, ...]) -> RunRecord:
 
 
 async def list_followed_runs(database: Database, limit: int) -> dict[int, RunRecord]:
-    """Runs of all entities that are under way, and the last `limit` that were begun, by id."""
+    """Full runs in progress, and the last `limit` that were begun, by id."""
     found = [RunRecord(*row) for row in await database.all(_FOLLOWED_RUNS, (limit,))]
     return {run.id: run._replace(whole=bool(run.whole)) for run in found}
 
@@ -385,7 +385,7 @@ _RECENT_RUNS = f"SELECT {RUN_COLUMNS} FROM runs WHERE source_id = ? ORDER BY id 
 
 _CURRENT_RUN = "SELECT id FROM runs WHERE source_id = ? AND whole = 1 AND finished_at IS NULL"
 
-# From source to source by the index: with their numbers of runs, all of them are many rows.
+# Jumps from source to source in the index: reading all runs would be many rows.
 _SOURCES = """
 WITH RECURSIVE sources (id) AS (
     SELECT MIN(source_id) FROM runs
@@ -423,7 +423,7 @@ _SOURCE_STATES = (
     "SELECT source_id, succeeded_at, down_since, credential_expires_at FROM source_health"
 )
 
-# The run under way, if there is one, and the one before it.
+# The run in progress, if any, and the run before it.
 _NEWEST_RUNS = f"""
 SELECT {", ".join(RunRecord._fields)} FROM (
     SELECT {RUN_COLUMNS}, ROW_NUMBER() OVER (PARTITION BY source_id ORDER BY id DESC) AS place

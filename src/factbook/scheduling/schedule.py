@@ -16,16 +16,16 @@ from factbook.errors import InputError
 
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _MINUTES_A_DAY = DAY // MINUTE
-# 29 February falls on a given day of the week again after 40 years at most.
+# February 29 falls on a given weekday again after 40 years at most.
 _MONTHS_AHEAD = 41 * 12
-# Characters of a line: every minute of an hour by its number takes 170.
+# Characters of an expression: every minute of an hour by number takes 170.
 LONGEST_CADENCE = 500
-# Sources of one cadence start within this time after its moment, or within half of the time to
-# the next moment where that is shorter.
+# Sources with the same cadence start within this time after its moment, or within half of the
+# interval if that is shorter.
 LONGEST_DELAY = 15 * MINUTE
 
 
-# A leap year, so that 29 February is a date.
+# A leap year, to make February 29 a valid date.
 _MONTH_LENGTHS = {month: monthrange(2024, month)[1] for month in range(1, 13)}
 
 
@@ -135,7 +135,7 @@ def _parse_range(item: str, field: _CronField) -> range:
         first, last = field.lowest, field.highest
     else:
         first = _parse_number(low, field)
-        # As in other crons, 5/15 goes on to the end of the field.
+        # As in other crons, 5/15 runs to the end of the field.
         last = _parse_number(high, field) if dash else field.highest if slash else first
     if first > last:
         raise ValueError(f"{span} runs backwards; write it as two ranges, separated by a comma")
@@ -157,10 +157,10 @@ def _parse_step(text: str, field: _CronField) -> int:
 
 
 def find_next_starts(cadences: Mapping[str, str], last: Mapping[str, int]) -> dict[str, int]:
-    """The next start of each name; 0, meaning at once, for one that never started.
+    """The next start of each name; 0, meaning at once, if never started.
 
-    `cadences` are cron expressions by name, `last` the last start of each. Any number of missed
-    starts is made up by a single one.
+    `cadences` are cron expressions by name, `last` the last start of each. Missed starts are made
+    up by a single one.
     """
     return {
         name: find_next_start(name, line, last[name]) if name in last else 0
@@ -177,7 +177,7 @@ def list_due(nexts: Mapping[str, int], now: int) -> list[str]:
 def find_next_start(name: str, line: str, after: int) -> int:
     """The first start of `name` after `after`; all in milliseconds since the epoch."""
     parsed = parse_cadence(line)
-    # The start of an earlier moment is past.
+    # The start for an earlier moment is past.
     moment = find_next_time(parsed, after - LONGEST_DELAY)
     while (start := moment + _start_delay(name, parsed, moment)) <= after:
         moment = find_next_time(parsed, moment)

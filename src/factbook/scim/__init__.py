@@ -1,1 +1,1 @@
-"""SCIM 2.0: people and groups that an identity provider pushes, kept as entities of a set."""
+"""SCIM 2.0: people and groups pushed by an identity provider, stored as entities of a set."""

@@ -50,9 +50,9 @@ IMPORTER: Final = "scim"
 PART: Final = "people"
 SET: Final = name_set(IMPORTER, PART)
 _ReadLinks = Callable[[Transaction, Collection[str]], list[tuple[str, str]]]
-# Of names that were taken, so many are tried again with each change.
+# Taken names retried with each change.
 _TRIED_AGAIN: Final = 100
-# Of entities that are missing from the set, about so many are brought back with each change.
+# Approximate number of missing entities restored with each change.
 _BROUGHT_BACK: Final = 1_000
 _PAGE_ROWS: Final = 1_000
 
@@ -68,10 +68,10 @@ _NAMING_ATTRIBUTES: Final = frozenset(
 
 
 def propose_references(type_: TypeName, name: str, id_: str, *, strict: bool) -> list[str]:
-    """References that the entity may have, best first.
+    """References to try for the entity, best first.
 
-    A person has the name before the `@`, as at the sign-in, or the whole name where that is another
-    person's; a group has its own. A name of which nothing is allowed becomes the id.
+    A person gets the name before the `@`, as at sign-in, or the whole name if another person has
+    that; a group gets its own name. A name without any allowed character becomes the id.
     """
     names = [name.partition("@")[0], name] if type_ == "User" else [name]
     allowed = map(_make_strict_name if strict else make_entity_name, names)
@@ -80,7 +80,7 @@ def propose_references(type_: TypeName, name: str, id_: str, *, strict: bool) ->
 
 
 def make_user_item(id_: str, ref: str, resource: Resource, groups: Iterable[str]) -> ImportedItem:
-    """The entity of a person, who is a member of the groups with these references."""
+    """The entity of a person; `groups` are references of the person's groups."""
     profile = _drop_blank_texts(
         displayName=_choose_display_name(resource), email=_choose_email(resource)
     )
@@ -93,7 +93,7 @@ def make_user_item(id_: str, ref: str, resource: Resource, groups: Iterable[str]
 def make_group_item(
     id_: str, ref: str, resource: Resource, children: Iterable[str]
 ) -> ImportedItem:
-    """The entity of a group, with the references of the groups in it."""
+    """The entity of a group, with the references of its subgroups."""
     profile = _drop_blank_texts(displayName=resource["displayName"])
     spec = {"type": "team", "profile": profile, "children": sorted(children)}
     return _make_scim_item(
@@ -102,7 +102,7 @@ def make_group_item(
 
 
 def _make_strict_name(text: str) -> str:
-    """The name where the settings allow nothing but letters, digits and inner `-_.` in one."""
+    """The name under strict settings: only letters, digits and inner `-_.`."""
     return _FOREIGN.sub("-", text).strip(_ENDS)[:_LONGEST_STRICT_NAME].strip(_ENDS)
 
 
@@ -132,7 +132,7 @@ def _choose_email(resource: Resource) -> str | None:
 
 
 def _drop_blank_texts(**given: str | None) -> dict[str, str]:
-    """Texts that can be seen, without those that are not there."""
+    """The texts that are present and not blank."""
     return {name: text for name, value in given.items() if (text := _strip_invisible(value or ""))}
 
 
@@ -142,7 +142,7 @@ def _strip_invisible(text: str) -> str:
 
 
 class Settlement:
-    """Rows that a change has touched, and what the catalog has to follow in."""
+    """Rows touched by a change, and the resulting change of the catalog."""
 
     def __init__(self, transaction: Transaction, rules: PushRules) -> None:
         self._transaction = transaction
@@ -152,13 +152,13 @@ class Settlement:
         self._dirty: set[str] = set()
 
     def put(self, before: ScimRow | None, row: ScimRow) -> ScimRow:
-        """A resource that is new or has changed, under the name that it gets."""
+        """Add a new or changed resource; returns the row with its assigned reference."""
         named = self._named(row)
         self._note(named.id, before, named)
         return named
 
     def remove(self, row: ScimRow) -> None:
-        """A resource that is deleted, with its memberships."""
+        """Delete a resource with its memberships."""
         self._dirty |= {member for _, member in store.list_member_ids(self._transaction, [row.id])}
         self._dirty |= {group for _, group in store.list_group_ids(self._transaction, [row.id])}
         self._note(row.id, row, None)
@@ -170,13 +170,14 @@ class Settlement:
         return [id_ for id_, row in self._rows.items() if row is None]
 
     def members(self, group: str, come: Collection[str], gone: Collection[str]) -> None:
-        """Members that come to a group, and that leave it."""
+        """Add members to a group, and remove others."""
         store.change_group_members(self._transaction, group, come, gone)
         self._dirty |= {group, *come, *gone}
 
     def users_of(self, groups: Collection[str]) -> list[ScimRow]:
-        """Users who have changed, or who came to or left a group of these names, or whose group
-        got or lost such a name: each as before and as now.
+        """Users who changed, joined or left a group with such a name, or whose group was renamed.
+
+        Each row is included as before and as now.
         """
         changed = {id_ for id_, row in self._rows.items() if row != self._before[id_]}
         versions = [row for id_ in changed for row in (self._before[id_], self._rows[id_]) if row]
@@ -190,9 +191,9 @@ class Settlement:
         return any(row and row.type == "Group" and row.name in groups for row in rows)
 
     def change(self) -> SetChange:
-        """The change of the catalog that follows; stores the rows."""
+        """The resulting change of the catalog; stores the rows."""
         self._miss()
-        # Anywhere, since those that stay in trouble would keep others from their turn.
+        # From a random start: rows that stay in trouble would otherwise starve the others.
         start = str(uuid.uuid4())
         for troubled in store.list_troubled(self._transaction, _TRIED_AGAIN, start):
             if troubled.id not in self._rows:
@@ -203,7 +204,7 @@ class Settlement:
         return self._set_change()
 
     def _miss(self) -> None:
-        """Find entities that left the set by a deletion, restore or push, to bring them back."""
+        """Find entities lost from the set by a deletion, restore or push, to restore them."""
         if stored_sets.count_items(self._transaction, SET) >= store.count_in_catalog(
             self._transaction
         ):
@@ -223,7 +224,7 @@ class Settlement:
         self._dirty.add(id_)
 
     def _named(self, row: ScimRow) -> ScimRow:
-        """The row with the best reference that nobody else has, and what is to be said of it."""
+        """The row with the best free reference, and the problem if that is not the first choice."""
         wanted = propose_references(row.type, row.name, row.id, strict=self._rules.strict_names)
         taken = store.find_ids_by_ref(self._transaction, wanted)
         free = [ref for ref in wanted if taken.get(ref, row.id) == row.id]
@@ -235,14 +236,14 @@ class Settlement:
         return row._replace(ref=ref, problem=problem)
 
     def _neighbours(self, id_: str) -> set[str]:
-        """Ids of those that show this reference: members of a group, and groups around it."""
+        """Ids of rows that show this row's reference: members of a group, and its parent groups."""
         inside = {member for _, member in store.list_member_ids(self._transaction, [id_])}
         return inside | {group for _, group in store.list_group_ids(self._transaction, [id_])}
 
     def _yield_to_others(self) -> None:
-        """Leave references alone that belong to others than the set.
+        """Give up references that other sets own.
 
-        Whoever shows a reference that changes is looked at in turn, each of them once.
+        Rows that show a changed reference are examined in turn, each once.
         """
         seen = set[str]()
         while fresh := self._dirty - seen:
@@ -255,7 +256,7 @@ class Settlement:
                     self._dirty |= self._neighbours(id_)
 
     def _give_up(self, ids: Iterable[str]) -> None:
-        """Take the references away that others own."""
+        """Remove references that others own from these rows."""
         mine = {row.ref: row for id_ in ids if (row := self._rows.get(id_)) and row.ref}
         owners = stored_sets.find_foreign_owners(self._transaction, SET, mine)
         for ref, owner in owners.items():
@@ -277,7 +278,7 @@ class Settlement:
         return SetChange(wanted, [ref for ref in gone if ref not in kept])
 
     def _prepared(self, shown: Iterable[ScimRow]) -> list[Prepared]:
-        """The entities of resources, with the references of groups and children."""
+        """The entities of resources, with references to groups and children."""
         users, groups = list[ScimRow](), list[ScimRow]()
         for row in shown:
             (users if row.type == "User" else groups).append(row)
@@ -291,7 +292,7 @@ class Settlement:
         return [self._one(marks, item) for item in items]
 
     def _links(self, read: _ReadLinks, rows: list[ScimRow]) -> Mapping[str, list[str]]:
-        """The references of the groups that each of these is in, or has in it."""
+        """The references of each row's parent groups or subgroups."""
         found: dict[str, list[str]] = {row.id: [] for row in rows}
         pairs = read(self._transaction, list(found)) if rows else []
         others = {other for _, other in pairs}
@@ -317,7 +318,7 @@ def _get_ref(row: ScimRow | None) -> str:
 
 
 class DirectoryTarget(NamedTuple):
-    """Catalog and accounts that a directory changes; `kept` revisions of its set stay."""
+    """Catalog and accounts that a directory changes; `kept` is the number of revisions kept."""
 
     write: Write
     rules: PushRules
@@ -327,7 +328,7 @@ class DirectoryTarget(NamedTuple):
 
 
 class DirectoryChange(NamedTuple):
-    """Result of a change: the resource, and what it meant for members and accounts."""
+    """Result of a change: the resource, and the effects on members and accounts."""
 
     row: ScimRow
     added: int = 0
@@ -345,7 +346,7 @@ class ScimDirectory:
         self._now = target.actor.now
 
     async def create(self, type_: TypeName, resource: Resource) -> DirectoryChange:
-        """Make a resource; raises ConflictError for a user's name that there is."""
+        """Create a resource; raises ConflictError for an existing user name."""
         id_ = str(uuid.uuid4())
 
         def work(transaction: Transaction, settlement: Settlement) -> DirectoryChange:
@@ -376,8 +377,8 @@ class ScimDirectory:
     ) -> DirectoryChange:
         """Change some attributes of a resource.
 
-        Raises NotFoundError, PreconditionFailedError for another version, ConflictError for a
-        user's name that there is and for the only administrator, InputError for what is not valid.
+        Raises NotFoundError, PreconditionFailedError for another version, ConflictError for an
+        existing user name and for the only administrator, InputError for invalid changes.
         """
 
         def work(transaction: Transaction, settlement: Settlement) -> DirectoryChange:
@@ -426,7 +427,7 @@ class ScimDirectory:
         )
 
     def _settle_roles(self, transaction: Transaction, settlement: Settlement) -> None:
-        """Give the roles of groups to those whom the change concerns."""
+        """Update the roles of users affected by the change."""
         groups, caller = (
             self._target.groups,
             Caller(self._target.actor.ref, self._now, grant="token"),
@@ -463,7 +464,7 @@ class ScimDirectory:
         before: ScimRow | None,
         change: DirectoryChange,
     ) -> DirectoryChange:
-        """The change with what it means for the person's account."""
+        """The change with its effect on the person's account."""
         row, was_active = change.row, before is None or before.active
         if row.type != "User":
             return change
@@ -485,7 +486,7 @@ class ScimDirectory:
         return change._replace(row=row, disabled=lost.disabled, left=lost.left)
 
     def _renamed(self, transaction: Transaction, before: ScimRow | None, row: ScimRow) -> list[str]:
-        """The accounts that matched the row before the change, which follow to another name."""
+        """The accounts that matched the row before the change; they follow a rename."""
         accounts = self._accounts(transaction, before) if before and before != row else []
         if before and before.name_key != row.name_key:
             for account in accounts:
@@ -500,7 +501,7 @@ class ScimDirectory:
         row: ScimRow,
     ) -> Revocation:
         accounts = accounts or self._accounts(transaction, row)
-        # The name that a row is only about to get may turn out to be somebody else's.
+        # A row's new name may turn out to be another person's.
         held = before.ref if before else ""
         is_own = held in stored_sets.filter_owned(transaction, SET, [held])
         entity = ProvisionedEntity(held if is_own else row.ref, is_own)
@@ -512,7 +513,7 @@ class ScimDirectory:
 
 
 def _keep_active(resource: Resource, row: ScimRow) -> Resource:
-    """The attributes of a user, who stays as active as before where nothing is said of it."""
+    """The attributes of a user; an omitted `active` stays as before."""
     return {"active": row.active, **resource} if row.type == "User" else resource
 
 
@@ -531,7 +532,7 @@ def _require_resource(
 
 
 def make_not_found_error(type_: TypeName, id_: str) -> NotFoundError:
-    """The error for a resource that there is not."""
+    """The error for a missing resource."""
     return NotFoundError(f"There is no {type_} {id_[:80]}.")
 
 
@@ -545,7 +546,7 @@ def _require_unique(transaction: Transaction, row: ScimRow) -> None:
 def _compare_members(
     transaction: Transaction, row: ScimRow, members: Sequence[Resource]
 ) -> tuple[set[str], set[str]]:
-    """The members that come to a group, and that leave it; raises InputError for unknown ones."""
+    """The members to add to a group, and to remove; raises InputError for unknown ones."""
     if row.type != "Group":
         return set(), set()
     wanted = {str(one.get("value", "")) for one in members}
@@ -563,7 +564,7 @@ def _compare_members(
 
 
 def _make_part_record(transaction: Transaction, now: int) -> ImportPartRecord:
-    """The record of the directory for the page of imports."""
+    """The record of the directory for the imports page."""
     rows = store.list_troubled(transaction, _MOST_PROBLEMS)
     problems = [ReadingProblem(ORIGIN, row.problem) for row in rows]
     count = store.count_troubled(transaction)
@@ -574,10 +575,10 @@ def _make_part_record(transaction: Transaction, now: int) -> ImportPartRecord:
 def delete_scim_users(
     transaction: Transaction, ref: str, linked: Sequence[str], subject: str
 ) -> list[ScimRow]:
-    """Delete the SCIM users that are this person, and return them.
+    """Delete the SCIM users of this person; returns them.
 
-    Raises ConflictError if one is active, as the identity provider would push it again, or if
-    several have the person's name.
+    Raises ConflictError if one is active, as the identity provider would push the user again, or
+    if several users have the person's name.
     """
     found = _find_scim_users(transaction, ref, linked, subject)
     for row in found:
@@ -591,7 +592,7 @@ def delete_scim_users(
 
 
 def find_naming_texts(value: Any) -> Iterator[str]:
-    """The texts in the attributes of a user that name the person."""
+    """The texts in a user's attributes that name the person."""
     if isinstance(value, dict):
         for name, inner in value.items():
             if name in _NAMING_ATTRIBUTES:

@@ -1,9 +1,9 @@
-"""Reserved names, the proof that one is yours, and roles by groups.
+"""Reserved names, proof of ownership of a name, and roles from groups.
 
-Names are reserved for the people of the catalog and of SCIM. Roles come from the groups that an
-identity provider has pushed, and from those of the last sign-in. Groups of the catalog give no
-role: whoever may push a set could make somebody a member of one. Nor does a name: an account is a
-SCIM user's by its subject, or because an administrator said so.
+Names are reserved for the people of the catalog and of SCIM. Roles come from groups pushed by an
+identity provider, and from those of the last sign-in. Catalog groups give no role: anyone allowed
+to push a set could add members to them. Names give no role either: an account belongs to a SCIM
+user by its subject, or because an administrator confirmed it.
 """
 
 from typing import Final, NamedTuple
@@ -26,14 +26,14 @@ log = structlog.get_logger("factbook.people")
 _AT_START = "start of the service"
 
 _MOST_NAMED: Final = 3
-# As OpenID Connect Core 1.0, section 2, limits it.
+# Limit of OpenID Connect Core 1.0, section 2.
 _LONGEST_SUBJECT: Final = 255
 
 
 def settle_role(transaction: Transaction, ref: str, rules: GroupRules, caller: Caller) -> None:
-    """Give a person the role of the groups that there are now, recorded in the audit.
+    """Give a person the role of their current groups, recorded in the audit.
 
-    To be called before the transaction changes the person otherwise.
+    To be called before any other change of the person in the transaction.
     """
     groups = _list_trusted_groups(transaction, ref, rules) if rules.roles else set[str]()
     change = group_roles.settle_group_role(transaction, ref, rules.highest(groups), caller.at)
@@ -57,9 +57,9 @@ def settle_account_roles(
 
 
 async def settle_all_roles(database: Database, rules: GroupRules, now: int) -> None:
-    """Settle everybody by the rules, which may be others than before; when a process starts.
+    """Update the roles of all accounts by the current rules; called at process start.
 
-    Where the database cannot be written now, roles stay until the next start.
+    If the database is not writable now, roles stay until the next start.
     """
     caller = Caller(_AT_START, now)
 
@@ -75,7 +75,7 @@ async def settle_all_roles(database: Database, rules: GroupRules, now: int) -> N
 
 
 def _list_trusted_groups(transaction: Transaction, ref: str, rules: GroupRules) -> set[str]:
-    """The groups of a person, as far as an identity provider vouches for them."""
+    """The groups of a person that an identity provider vouches for."""
     subject = auth_users.find_subject(transaction, ref, rules.issuer)
     linked = auth_users.list_linked_users(transaction, ref)
     found = [
@@ -90,7 +90,7 @@ def _list_trusted_groups(transaction: Transaction, ref: str, rules: GroupRules) 
 
 
 def make_provisioned_person(row: ScimRow, rules: GroupRules) -> ProvisionedPerson:
-    """A SCIM user as accounts are matched with it."""
+    """A SCIM user in the form used to match accounts."""
     return ProvisionedPerson(row.id, rules.issuer, row.external_id, row.name)
 
 
@@ -103,7 +103,7 @@ class NewAccount(NamedTuple):
 
 
 class UnprovenRole(NamedTuple):
-    """A role that an account would have, if it were proven to be a SCIM user's."""
+    """The role that an account would get if proven to be a SCIM user's."""
 
     ref: str
     user_name: str
@@ -112,7 +112,7 @@ class UnprovenRole(NamedTuple):
 
 
 class Confirmation(NamedTuple):
-    """Account that an administrator has confirmed, and the SCIM user it belongs to, if any.
+    """An account confirmed by an administrator, and its SCIM user, if any.
 
     `role` is that of an account that was created for it.
     """
@@ -123,7 +123,7 @@ class Confirmation(NamedTuple):
 
 
 def audit_confirmation(done: Confirmation) -> AuditEntry:
-    """The entry of the audit for a confirmation."""
+    """The audit entry for a confirmation."""
     if done.role:
         detail = {"role": done.role, "by": "administrator", "scimUser": done.user_name}
         return AuditEntry("person.create", done.ref, detail)
@@ -132,7 +132,7 @@ def audit_confirmation(done: Confirmation) -> AuditEntry:
 
 
 def find_reservation(transaction: Transaction, ref: str) -> str:
-    """The owner of a reference without an account, in words; empty if it is free."""
+    """The owner of a reference without an account, in words; empty if free."""
     if called := store.find_users_by_name(transaction, ref, ref.removeprefix(auth_users.PREFIX)):
         return f"the SCIM user {called[0].name}"
     if stored_entities.read_ids_of_refs(transaction, [ref]):
@@ -145,10 +145,10 @@ def find_reservation(transaction: Transaction, ref: str) -> str:
 def check_invitation(
     transaction: Transaction, ref: str, rules: GroupRules, *, confirmed: bool
 ) -> str | None:
-    """The SCIM user of an invitation to this name, empty for none, None if nobody confirmed it.
+    """The SCIM user for an invitation to this name: empty without one, None if unconfirmed.
 
-    Raises ConflictError if there is an account already, or if the name belongs to somebody who is
-    not confirmed to be the invited person.
+    Raises ConflictError if the account exists, or if the name belongs to someone who is not
+    confirmed to be the invited person.
     """
     if auth_users.user_exists(transaction, ref):
         raise ConflictError(f"There is already a person {ref}.")
@@ -164,7 +164,7 @@ def check_invitation(
 
 
 def check_reserved_name(transaction: Transaction, ref: str) -> None:
-    """Raise ConflictError for a name that belongs to somebody who may be another person."""
+    """Raise ConflictError for a name that may belong to another person."""
     if whose := find_reservation(transaction, ref):
         raise ConflictError(
             f"The name {ref.removeprefix(auth_users.PREFIX)} is reserved: it is that of {whose}. "
@@ -173,9 +173,9 @@ def check_reserved_name(transaction: Transaction, ref: str) -> None:
 
 
 def find_proof(transaction: Transaction, ref: str, subject: str, proven_name: str | None) -> str:
-    """The proof that somebody who signs in at the provider is the user with this reference.
+    """The proof that a person who signs in at the provider is the user with this reference.
 
-    `proven_name` is the name of the account there, if the settings trust it.
+    `proven_name` is the account name at the provider, if the settings trust it.
     """
     if any(row.ref == ref for row in store.find_users_by_subject(transaction, subject)):
         return auth_users.BY_SCIM
@@ -201,9 +201,9 @@ def confirm_account(
 ) -> Confirmation:
     """Confirm that an account is the catalog's user of its name, and the SCIM user's.
 
-    The SCIM user is that of this name, or the one who has the account's. The account gets the
-    roles of the user's groups. Raises NotFoundError for an unknown account or SCIM user, and
-    ConflictError if several users are called so, or another account has the user's subject.
+    The SCIM user is found by the given name, or by the account's. The account gets the roles of the
+    user's groups. Raises NotFoundError for an unknown account or SCIM user, and ConflictError if
+    several users have the name, or another account has the user's subject.
     """
     group_roles.lock_role_changes(transaction)
     if not auth_users.user_exists(transaction, ref):
@@ -219,7 +219,7 @@ def confirm_account(
 def add_account(
     transaction: Transaction, wish: NewAccount, issuer: str, rules: GroupRules, caller: Caller
 ) -> Confirmation:
-    """Create an account for somebody at the provider, under a name that is confirmed to be theirs.
+    """Create an account for a person at the provider, under a name confirmed to be theirs.
 
     Raises InputError for an invalid name or subject, and the errors of `users.create` and of
     `confirm`.
@@ -246,7 +246,7 @@ def add_account(
 
 
 async def list_unproven_roles(database: Database, rules: GroupRules) -> list[UnprovenRole]:
-    """Accounts that have the name of a SCIM user in a group with a role, and no proof, in order."""
+    """Unproven accounts with the name of a SCIM user in a group with a role, in order."""
     if not rules.roles:
         return []
     links = await auth_users.list_account_links(database)
@@ -268,7 +268,7 @@ async def list_unproven_roles(database: Database, rules: GroupRules) -> list[Unp
 
 
 async def list_unproven_people(database: Database) -> list[Person]:
-    """Accounts whose name is that of a user in the catalog, and whom nobody has confirmed."""
+    """Unconfirmed accounts with the name of a user in the catalog."""
     people = [one for one in await auth_users.list_users(database) if not one.proof]
     known = await stored_entities.filter_known_refs(database, [one.ref for one in people])
     return [one for one in people if one.ref in known and one.disabled_at is None]
@@ -285,7 +285,7 @@ def _find_scim_user(
     else:
         name = ref.removeprefix(auth_users.PREFIX)
         called = store.find_users_by_name(transaction, ref, name)
-        # Somebody whose name only begins alike has to be named.
+        # A user who only shares the beginning of the name must be named explicitly.
         exact = [row for row in called if row.ref == ref or row.name_key == name]
         if len(exact) > 1:
             names = ", ".join(row.name for row in exact[:_MOST_NAMED])

@@ -1,6 +1,6 @@
-"""Changes of a resource by PATCH (RFC 7644, 3.5.2), in the forms that Entra and Okta send them.
+"""Changes of a resource by PATCH (RFC 7644, 3.5.2), in the forms sent by Entra and Okta.
 
-Pure functions: they give the resource after the changes.
+Pure functions that return the changed resource.
 """
 
 import re
@@ -21,17 +21,17 @@ from factbook.scim.protocol import (
 )
 
 _MOST_OPERATIONS: Final = 1_000
-# Each looks at every value of an attribute, once for each comparison: as many as it has values.
+# Changes that check every value of an attribute, once per comparison.
 _MOST_CHOICES: Final = 100
 _MOST_COMPARISONS: Final = 10
-# A path with a value of the longest text, and few comparisons.
+# Longest path: the longest text value, and a few comparisons.
 _LONGEST_PATH: Final = 500
 _OPERATIONS: Final = ("add", "replace", "remove")
 _PATH: Final = re.compile(r"(?P<name>[^\[\]]+?)(?:\[(?P<filter>.*)\])?(?:\.(?P<part>[\w$]+))?")
 
 
 class PatchOperation(NamedTuple):
-    """A change; `is_named` is false where the path comes from the value of one without a path."""
+    """A change; `is_named` is false if the path was derived from the value."""
 
     op: str
     path: str
@@ -43,7 +43,7 @@ DEACTIVATION: Final = (PatchOperation("replace", "active", value=False),)
 
 
 class PatchTarget(NamedTuple):
-    """Attribute that a path leads to; `part` of it, and only values for which `where` holds."""
+    """Target of a path: an attribute, its `part`, and only values for which `where` holds."""
 
     attribute: Attribute
     part: Attribute | None
@@ -51,7 +51,7 @@ class PatchTarget(NamedTuple):
 
     @property
     def is_choice(self) -> bool:
-        """True if every value is looked at, for whether it is meant."""
+        """True if every value of the attribute must be checked against the path."""
         return self.attribute.many and (self.part is not None or self.where is not None)
 
 
@@ -71,7 +71,7 @@ def parse_operations(body: object) -> list[PatchOperation]:
 
 
 def ends_access(type_: TypeName, body: object) -> bool:
-    """True if a change in the body of a PATCH ends a person's access, whatever the others are."""
+    """True if any change in the body of a PATCH ends a person's access."""
     given = _find_member(body, "operations") if isinstance(body, dict) else None
     said: dict[str, Any] = {}
     for one in given[:_MOST_OPERATIONS] if isinstance(given, list) else ():
@@ -84,7 +84,7 @@ def ends_access(type_: TypeName, body: object) -> bool:
 def apply_operations(
     type_: TypeName, resource: Resource, changes: Sequence[PatchOperation]
 ) -> Resource:
-    """The resource after these changes; raises InputError for one that cannot be made."""
+    """The resource after these changes; raises InputError for an impossible change."""
     patched = dict(resource)
     members = _index_members(patched.pop("members", ()))
     choices = 0
@@ -113,7 +113,7 @@ def _index_members(members: Iterable[Resource]) -> dict[str, Resource]:
 def _change_members(
     members: dict[str, Resource], change: PatchOperation, target: PatchTarget
 ) -> None:
-    """Change members by their ids: a group has so many that none is to be searched for."""
+    """Change members by id, as searching the members of a large group is slow."""
     if target.part is not None:
         raise InputError("A member cannot be changed.", scimType="mutability")
     given = change.value
@@ -140,7 +140,7 @@ def _read_member_id(where: ScimFilter) -> str:
 
 
 def _find_member(body: object, name: str) -> object:
-    """A member of an object, by its name in any case."""
+    """A member of an object, by case-insensitive name."""
     if not isinstance(body, dict):
         raise InputError("The body has to be an object.", scimType="invalidSyntax")
     return next((value for key, value in body.items() if key.lower() == name), None)
@@ -168,14 +168,14 @@ def _split_by_attribute(change: PatchOperation) -> list[PatchOperation]:
         raise InputError(
             f"A value names {_MOST_OPERATIONS} attributes at most.", scimType="tooMany"
         )
-    # A complex extension is one member, and no attribute of it is kept.
+    # A complex extension is one member; none of its attributes are kept.
     return [PatchOperation(change.op, name, one, is_named=False) for name, one in value.items()]
 
 
 def _parse_target(type_: TypeName, path: str, *, is_named: bool) -> PatchTarget | None:
-    """The attribute of a path, None for one that is not kept; raises InputError for no path.
+    """The target of a path; None if it is not kept; raises InputError for an invalid path.
 
-    Of what a value without a path names, what cannot be changed is left alone.
+    Unchangeable attributes in a value without a path are ignored.
     """
     name = protocol.strip_schema(type_, path)
     if protocol.is_ignored_attribute(name):
@@ -206,7 +206,7 @@ def _parse_target(type_: TypeName, path: str, *, is_named: bool) -> PatchTarget 
 
 
 def _refuse_change(name: str, *, is_named: bool) -> None:
-    """Raise InputError for what cannot be changed, where it is what the change is about."""
+    """Raise InputError for an unchangeable attribute, if the path names it."""
     if is_named:
         raise InputError(f"{name[:80]} cannot be changed.", scimType="mutability")
 
@@ -230,7 +230,7 @@ def _apply_operation(resource: Resource, change: PatchOperation, target: PatchTa
 
 
 def _merge_value(before: Resource | None, value: object, target: PatchTarget) -> Resource:
-    """A complex value with what is new in it; a part that becomes nothing is left out."""
+    """A complex value merged with the new parts; empty parts are left out."""
     given = {target.part.name: value} if target.part else value
     new = convert_value(target.attribute._replace(many=False), given) or {}
     merged = {**(before or {}), **new}
@@ -249,7 +249,7 @@ def _merge_values(
     is_meant = _make_matcher(target)
     after = [_merge_value(one, change.value, target) if is_meant(one) else one for one in before]
     if not any(map(is_meant, before)):
-        # Entra sets emails[type eq "work"].value where there is none yet.
+        # Entra sets emails[type eq "work"].value before that address exists.
         given = dict(protocol.list_compared_values(target.where)) if target.where else {}
         start = convert_value(target.attribute._replace(many=False), given)
         after.append(_merge_value(start, change.value, target))
@@ -257,7 +257,7 @@ def _merge_values(
 
 
 def _remove_value(before: Any, target: PatchTarget, value: object) -> Any:
-    """The value of an attribute after a removal, None for none."""
+    """The value of an attribute after a removal; None if nothing is left."""
     attribute = target.attribute
     if not isinstance(before, list):
         if target.part is None or before is None:
@@ -275,7 +275,7 @@ def _remove_value(before: Any, target: PatchTarget, value: object) -> Any:
 
 
 def _make_matcher(target: PatchTarget) -> Callable[[Resource], bool]:
-    """Tells the values that a change is about."""
+    """A predicate for the values that a change targets."""
     where, attribute = target.where, target.attribute
     if where is None:
         return lambda value: True

@@ -1,6 +1,6 @@
 """The SCIM protocol: kept attributes (RFC 7643), filters, and the description of the service.
 
-Filters are those of lists and of paths of changes (RFC 7644, 3.4.2.2): `eq`, `and`, `or`, brackets.
+Filters of lists and change paths (RFC 7644, 3.4.2.2) support `eq`, `and`, `or` and brackets.
 """
 
 import json
@@ -16,16 +16,16 @@ Mutability = Literal["readWrite", "readOnly", "immutable"]
 
 URN: Final = "urn:ietf:params:scim:schemas:core:2.0:"
 _EXTENSION: Final = "urn:ietf:params:scim:schemas:extension:"
-# Texts of so many characters fit into an index.
+# Longest text that fits into an index, in characters.
 _LONGEST_TEXT: Final = 400
 _MOST_VALUES: Final = 100
-# Of a group, each a person or a group.
+# Most members of a group, which are people or groups.
 _MOST_MEMBERS: Final = 100_000
 
 Resource = dict[str, Any]
-# The service writes them, whatever comes.
+# Set by the server; input is ignored.
 READ_ONLY: Final = frozenset({"id", "meta", "schemas"})
-# Standard attributes of users that the catalog has no use for: they are not kept.
+# Standard user attributes that the catalog does not use or keep.
 _NOT_KEPT: Final = frozenset({
     "addresses", "entitlements", "ims", "locale", "nickname", "password", "phonenumbers", "photos",
     "preferredlanguage", "profileurl", "roles", "timezone", "usertype", "x509certificates",
@@ -58,7 +58,7 @@ class Attribute(NamedTuple):
     kind: AttributeKind = "string"
     many: bool = False
     required: bool = False
-    exact: bool = False  # letters differ by case
+    exact: bool = False  # case-sensitive
     mutability: Mutability = "readWrite"
     unique: bool = False
     parts: tuple["Attribute", ...] = ()
@@ -66,7 +66,7 @@ class Attribute(NamedTuple):
     refers_to: tuple[str, ...] = ()
 
     def part(self, name: str) -> "Attribute | None":
-        """The part with this name in any case."""
+        """The part with this case-insensitive name."""
         return _find_named(self.parts, name)
 
 
@@ -147,23 +147,23 @@ ATTRIBUTES: Final[Mapping[TypeName, tuple[Attribute, ...]]] = {"User": _USER, "G
 
 
 def find_attribute(type_: TypeName, name: str) -> Attribute | None:
-    """The attribute with this name in any case, with or without the schema in front of it."""
+    """The attribute with this case-insensitive name, with or without the schema prefix."""
     return _find_named((*_COMMON, *ATTRIBUTES[type_]), strip_schema(type_, name))
 
 
 def strip_schema(type_: TypeName, name: str) -> str:
-    """The name without the schema in front of it."""
+    """The name without the schema prefix."""
     schema = f"{URN}{type_}:"
     return name[len(schema) :] if name.lower().startswith(schema.lower()) else name
 
 
 def is_ignored_attribute(name: str) -> bool:
-    """True if the standard or an extension has such an attribute, which is ignored here."""
+    """True for an attribute of the standard or an extension that is ignored here."""
     return name.lower().startswith(_EXTENSION) or name.lower() in _NOT_KEPT
 
 
 def is_inactive_user(type_: TypeName, given: object) -> bool:
-    """True if a user is said to have no access, whatever else is wrong with the resource."""
+    """True if the input deactivates a user, even if the resource is otherwise invalid."""
     if type_ != "User" or not isinstance(given, dict):
         return False
     said = [value for name, value in given.items() if strip_schema(type_, name).lower() == "active"]
@@ -174,9 +174,9 @@ def is_inactive_user(type_: TypeName, given: object) -> bool:
 
 
 def parse_resource(type_: TypeName, given: object) -> Resource:
-    """The attributes of a resource that are kept, with the names and types of the standard.
+    """The kept attributes of a resource, with the names and types of the standard.
 
-    Raises InputError for a wrong type and for a required attribute that is not there.
+    Raises InputError for a wrong type and for a missing required attribute.
     """
     if not isinstance(given, dict):
         raise InputError("A resource has to be a JSON object.", scimType="invalidSyntax")
@@ -212,7 +212,7 @@ def check_value_count(attribute: Attribute, values: Sequence[object]) -> None:
 
 
 def convert_value(attribute: Attribute, value: object) -> Any:
-    """A value in the form of the standard, None for none; raises InputError for a wrong type."""
+    """A value in the form of the standard, None if empty; raises InputError for a wrong type."""
     if not attribute.many:
         return _convert_single(attribute, value)
     if value is None:
@@ -224,16 +224,16 @@ def convert_value(attribute: Attribute, value: object) -> Any:
 
 
 def drop_same_values(attribute: Attribute, values: Iterable[Resource]) -> list[Resource]:
-    """Values of an attribute, of several that are the same the last one.
+    """Values of an attribute without duplicates; the last of several equal values stays.
 
-    A member is the same whatever it is said to be; an address may have several types.
+    Members are equal whatever their type; an address may have several types.
     """
     is_member = attribute.name == "members"
     return list({(one.get("value"), is_member or one.get("type")): one for one in values}.values())
 
 
 def _convert_single(attribute: Attribute, value: object) -> Any:
-    # Entra writes [{"value": "False"}] for False in one of its forms.
+    # One form of Entra's False is [{"value": "False"}].
     if isinstance(value, list) and len(value) <= 1:
         value = value[0] if value else None
     if attribute.kind == "complex":
@@ -323,7 +323,7 @@ def match_filter(condition: ScimFilter, equal: Callable[[str, Any], bool]) -> bo
 
 
 def list_compared_values(condition: ScimFilter) -> Mapping[str, Any]:
-    """The value of each attribute that a filter of nothing but `eq` and `and` names."""
+    """The compared value of each attribute in a filter of only `eq` and `and`."""
     if isinstance(condition, Equals):
         return {condition.attribute: condition.value}
     if isinstance(condition, Either):
@@ -343,7 +343,7 @@ def count_comparisons(condition: ScimFilter) -> int:
 
 
 def make_filter_error(message: str) -> InputError:
-    """The error for a filter that is not understood or not offered."""
+    """The error for an invalid or unsupported filter."""
     return InputError(message, scimType="invalidFilter")
 
 
@@ -360,7 +360,7 @@ def _split_tokens(text: str) -> Iterator[str]:
 
 
 class _FilterParser:
-    """Reader of the tokens of a filter, by descent; `and` binds before `or`."""
+    """Recursive-descent parser of filter tokens; `and` binds tighter than `or`."""
 
     def __init__(self, tokens: list[str]) -> None:
         self._tokens = tokens
@@ -430,7 +430,7 @@ class _FilterParser:
 def _prefix_conditions(attribute: str, condition: ScimFilter) -> ScimFilter:
     """The conditions on the values of an attribute, such as `members[value eq "1"]`.
 
-    Raises InputError for several: they would have to hold of the same value.
+    Raises InputError for several conditions, which would all have to match the same value.
     """
     if not isinstance(condition, Equals):
         raise make_filter_error(f"{attribute[:40]}[…] takes one comparison.")
@@ -497,7 +497,7 @@ def describe_resource_types(base: str) -> list[dict[str, Any]]:
 
 
 def describe_schemas(base: str) -> list[dict[str, Any]]:
-    """The schemas of users and groups, and those of the documents here."""
+    """The schemas of users, groups and the service's own documents."""
     described: list[tuple[str, str, Iterable[Attribute]]] = [
         *((name, _TYPE_DESCRIPTIONS[name], parts) for name, parts in ATTRIBUTES.items()),
         ("ServiceProviderConfig", "What the service offers.", _CONFIG_PARTS),

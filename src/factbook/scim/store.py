@@ -1,4 +1,4 @@
-"""The store of pushed users and groups, their members, and filters as conditions on rows."""
+"""The store of pushed users and groups and their members, and filters as SQL conditions."""
 
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final, NamedTuple
@@ -13,7 +13,7 @@ _COLUMNS: Final = (
     "id, type, name_key, display_key, external_id, active, document, ref, problem, version, "
     "created_at, changed_at, disabled_ref, disabled_at"
 )
-# The most users with the same beginning of their names that an answer lists.
+# Most users with the same beginning of the name in one answer.
 _MOST_CALLED: Final = 20
 _IN_GROUP: Final = "id IN (SELECT group_id FROM scim_members WHERE member_id = ?)"
 _HAS_GROUP: Final = "id IN (SELECT member_id FROM scim_members WHERE group_id = ?)"
@@ -24,9 +24,9 @@ _OFFERED: Final = {
 
 
 class ScimRow(NamedTuple):
-    """A user or group as stored; `ref` is empty while it is not in the catalog.
+    """A stored user or group; `ref` is empty while the resource is not in the catalog.
 
-    `disabled_ref` is the account that its deactivation has disabled, empty if none.
+    `disabled_ref` is the account disabled by deactivation, empty if none.
     """
 
     id: str
@@ -57,7 +57,7 @@ class ScimRow(NamedTuple):
 
 
 class GroupLink(NamedTuple):
-    """Member of a group, or group of a member, which is shown with its name."""
+    """Member of a group, or group of a member, with its display name."""
 
     id: str
     type: TypeName
@@ -65,19 +65,19 @@ class GroupLink(NamedTuple):
 
 
 class RowCondition(NamedTuple):
-    """RowCondition on rows, in SQL, with its parameters."""
+    """SQL condition on rows, with its parameters."""
 
     sql: str
     parameters: tuple[Any, ...] = ()
 
 
 def fold_name(text: object) -> str:
-    """The form of a name in which letters do not differ by case."""
+    """The name folded for case-insensitive comparison."""
     return str(text or "").casefold()
 
 
 def replace_attributes(row: ScimRow, resource: Resource) -> ScimRow:
-    """The row with other attributes; who was inactive stays so until they say otherwise."""
+    """The row with new attributes; an inactive user stays inactive unless `active` is set."""
     display = fold_name(resource.get("displayName"))
     return row._replace(
         name_key=fold_name(resource["userName"]) if row.type == "User" else display,
@@ -125,7 +125,7 @@ async def list_members(database: Database, groups: Collection[str]) -> dict[str,
 
 
 async def list_groups(database: Database, ids: Collection[str]) -> dict[str, list[GroupLink]]:
-    """The groups of each of these that is in any."""
+    """The groups of each of these resources that is in any."""
     return _group_links(await database.all(_READ_GROUPS, (list(ids),)))
 
 
@@ -145,7 +145,7 @@ def find_ids_by_name(transaction: Transaction, type_: TypeName, name_key: str) -
 
 
 def find_users_by_subject(transaction: Transaction, subject: str) -> list[ScimRow]:
-    """The users with this external id, none for an empty one."""
+    """The users with this external id; none for an empty id."""
     rows = transaction.all(
         f"{_READ_ROWS} WHERE type = 'User' AND external_id = ?", (subject or None,)
     )
@@ -153,7 +153,7 @@ def find_users_by_subject(transaction: Transaction, subject: str) -> list[ScimRo
 
 
 async def find_refs_by_subject(database: Database, subject: str) -> list[str]:
-    """The references of the users with this external id that have one, none for an empty id."""
+    """The references of users with this external id; none for an empty id."""
     rows = await database.all(
         "SELECT ref FROM scim_resources WHERE type = 'User' AND external_id = ? AND ref <> ''",
         (subject or None,),
@@ -181,11 +181,11 @@ async def list_active_members(
 
 
 def find_users_by_name(transaction: Transaction, ref: str, name: str) -> list[ScimRow]:
-    """The users with this reference, or whose name is this one, whole or before its `@`."""
+    """The users with this reference, or with this name, in full or before the `@`."""
     name = fold_name(name)
     rows = transaction.all(f"{_READ_ROWS} WHERE ref = ? AND type = 'User'", (ref,))
     rows += transaction.all(f"{_READ_ROWS} WHERE type = 'User' AND name_key = ?", (name,))
-    # What comes after `@` in the order of characters is `A`.
+    # `A` is the character after `@`.
     rows += transaction.all(
         f"{_READ_ROWS} WHERE type = 'User' AND name_key >= ? AND name_key < ? LIMIT ?",
         (f"{name}@", f"{name}A", _MOST_CALLED),
@@ -201,7 +201,7 @@ def find_users_disabled_with(transaction: Transaction, account: str) -> list[Sci
 
 
 def find_user_by_name(transaction: Transaction, name: str) -> ScimRow | None:
-    """The user with this whole name."""
+    """The user with this full name."""
     ids = find_ids_by_name(transaction, "User", fold_name(name))
     return get_rows(transaction, ids)[ids[0]] if ids else None
 
@@ -219,7 +219,7 @@ def find_ids_by_ref(transaction: Transaction, refs: Collection[str]) -> dict[str
 
 
 def list_troubled(transaction: Transaction, limit: int, start: str = "") -> list[ScimRow]:
-    """Resources with a problem, from an id on and then from the first."""
+    """Resources with a problem, starting at an id and wrapping around."""
     after = f"{_READ_ROWS} WHERE is_troubled = 1 AND id >= ? ORDER BY id LIMIT ?"
     before = f"{_READ_ROWS} WHERE is_troubled = 1 AND id < ? ORDER BY id LIMIT ?"
     rows = transaction.all(after, (start, limit))
@@ -260,7 +260,7 @@ def list_member_ids(transaction: Transaction, groups: Collection[str]) -> list[t
 
 
 def list_group_ids(transaction: Transaction, ids: Collection[str]) -> list[tuple[str, str]]:
-    """Each of these with each group that it is in, as ids."""
+    """Pairs of resource id and the id of a group that contains the resource."""
     rows = transaction.all(
         "SELECT member_id, group_id FROM scim_members WHERE member_id IN LIST(?)", (list(ids),)
     )
@@ -289,7 +289,7 @@ def change_group_members(
 
 
 def delete_row(transaction: Transaction, id_: str) -> None:
-    """Forget a resource, with its members and its memberships."""
+    """Delete a resource, with its members and memberships."""
     transaction.run("DELETE FROM scim_members WHERE group_id = ?", (id_,))
     transaction.run("DELETE FROM scim_members WHERE member_id = ?", (id_,))
     transaction.run("DELETE FROM scim_resources WHERE id = ?", (id_,))
@@ -312,7 +312,7 @@ def _group_links(rows: Iterable[Row]) -> dict[str, list[GroupLink]]:
 
 
 class _NamedGroup(msgspec.Struct, rename="camel"):
-    """The name in the document of a group."""
+    """The name in a group document."""
 
     display_name: str
 
@@ -324,7 +324,7 @@ _NO_ROW: Final = RowCondition("1 = 0")
 
 
 def build_condition(type_: TypeName, filter_: ScimFilter) -> RowCondition:
-    """The condition; raises InputError for an attribute by which nothing can be found."""
+    """The condition for a filter; raises InputError for an attribute that can't be searched."""
     if isinstance(filter_, Equals):
         return _build_comparison(type_, filter_)
     word = " AND " if isinstance(filter_, protocol.Both) else " OR "
@@ -354,7 +354,7 @@ def _build_comparison(type_: TypeName, filter_: Equals) -> RowCondition:
         named = f"{type_}s are found by {_OFFERED[type_]}; {filter_.attribute[:80]} is not offered."
         raise protocol.make_filter_error(named)
     sql, wanted = columns[name]
-    # An empty text stands for none in a column.
+    # Columns store a missing value as an empty text.
     return RowCondition(sql, (wanted,)) if isinstance(wanted, str) and wanted else _NO_ROW
 
 

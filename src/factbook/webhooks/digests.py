@@ -1,11 +1,11 @@
-"""Digests for the channels of teams: their cadence, storage, delivery and management.
+"""Digests for team channels: cadence, storage, delivery and management.
 
-Each digest that is due is delivered at least once, by one process at a time. If a process is killed
-between the reply and its record, another sends the digest again, about the same period and with the
+Each due digest is delivered at least once, by one process at a time. If a process is killed after
+the reply and before recording it, another sends the digest again, for the same period and with the
 same `Idempotency-Key`.
 
-Sources for replies: the incoming webhooks of Slack, which answer `ok` or a word for the mistake,
-and workflows of Microsoft Teams, which answer 202 without a body, or JSON with an `error`.
+Known replies: Slack incoming webhooks answer `ok` or an error word; Microsoft Teams workflows
+answer 202 without a body, or JSON with an `error`.
 """
 
 import asyncio
@@ -45,13 +45,13 @@ _LEASE_TIME: Final = 10 * 60 * 1000
 
 _ERROR_WORD: Final = re.compile(rb"[A-Za-z][A-Za-z_]{1,59}")
 _ACCEPTED: Final = frozenset({b"", b"ok"})
-# What the connectors that came before workflows write of a message that they did not deliver.
+# Error text of Teams connectors, the predecessors of workflows, for undelivered messages.
 _FAILURE: Final = re.compile(rb"fail|error", re.IGNORECASE)
 
 log = structlog.get_logger("factbook.webhooks")
 
 OTHER_KEY: Final = "its address was sealed under another token_key"
-# A change has its time a moment before others can read it.
+# Changes become visible shortly after their timestamps.
 _SETTLED: Final = MINUTE
 # Pauses after failures double up to a day.
 _FIRST_PAUSE: Final = HOUR
@@ -63,7 +63,7 @@ _OWNER_KINDS: Final = frozenset({"group", "user"})
 
 
 class DigestCadence(NamedTuple):
-    """A cadence; `day` is of a weekly one."""
+    """A daily or weekly cadence; `day` applies to a weekly one."""
 
     unit: CadenceUnit = "weekly"
     day: Weekday = "monday"
@@ -79,11 +79,11 @@ class DigestCadence(NamedTuple):
         return next(at for at in reversed(self._around(now)) if at <= now)
 
     def _around(self, moment: int) -> list[int]:
-        """The times from a week before a moment to a week after it."""
-        zone = _find_time_zone(self.time_zone) or UTC  # one that was known when the digest was made
+        """The scheduled times from a week before a moment to a week after."""
+        zone = _find_time_zone(self.time_zone) or UTC  # the zone may be gone by now
         today = datetime.fromtimestamp(moment / SECOND, zone).date()
         days = (today + timedelta(days) for days in range(-_WEEK_DAYS - 1, _WEEK_DAYS + 2))
-        # An hour that is left out in spring is the one after it; one that comes twice, the first.
+        # A skipped hour becomes the next hour; of a repeated hour, the first counts.
         return [
             int(datetime.combine(day, time(self.hour), zone).timestamp()) * SECOND
             for day in days
@@ -109,9 +109,9 @@ def _find_time_zone(name: str) -> tzinfo | None:
 
 
 class StoredDigest(NamedTuple):
-    """A digest without its address; `url` is as it is shown, and "" owns everything.
+    """A digest without its address; `url` is the masked address, owner "" means everything.
 
-    `failures` counts those since the last success, and `levels` are as they were last told.
+    `failures` counts failures since the last success; `levels` are those last reported.
     """
 
     id: str
@@ -131,7 +131,7 @@ class StoredDigest(NamedTuple):
 
 
 class ClaimedDigest(NamedTuple):
-    """A digest that is due, with its sealed address, and until when no other process sends it."""
+    """A due digest, with its sealed address and the end of this process's claim."""
 
     digest: StoredDigest
     address: bytes
@@ -139,7 +139,7 @@ class ClaimedDigest(NamedTuple):
 
 
 class DigestCounts(NamedTuple):
-    """Digests, by whether the last message that was due arrived."""
+    """Numbers of digests, by success of the last delivery."""
 
     arriving: int
     failing: int
@@ -156,7 +156,7 @@ def add_digest(transaction: Transaction, digest: StoredDigest, address: bytes) -
 
 
 def update_digest(transaction: Transaction, digest: StoredDigest, address: bytes | None) -> None:
-    """Store a digest anew, with another address if one is given; no send that goes on counts."""
+    """Update a digest, and its address if given; the result of a send in progress is ignored."""
     transaction.run(
         _UPDATE_DIGEST,
         (
@@ -185,7 +185,7 @@ async def get_digest_and_address(database: Database, digest_id: str) -> tuple[St
 
 
 def lock_digest(transaction: Transaction, digest_id: str) -> StoredDigest:
-    """A digest that no other transaction changes now; raises NotFoundError."""
+    """A digest, locked against other transactions; raises NotFoundError."""
     transaction.lock("digests")
     row = transaction.one(_READ_DIGEST, (digest_id,))
     if row is None:
@@ -194,7 +194,7 @@ def lock_digest(transaction: Transaction, digest_id: str) -> StoredDigest:
 
 
 async def count_digests(database: Database) -> DigestCounts:
-    """The number of digests, and of those of which the last one did not arrive."""
+    """The number of digests, and of those whose last delivery failed."""
     row = await database.one(_COUNT_DIGESTS)
     return DigestCounts(*(row or (0, 0)))
 
@@ -218,12 +218,12 @@ def delete_digests_of(transaction: Transaction, owners: Collection[str]) -> int:
 
 
 async def is_digest_due(database: Database, now: int) -> bool:
-    """Return true if a digest is due, or being sent for too long."""
+    """Return true if a digest is due, or its claim has lapsed."""
     return await database.one(_IS_DUE, (now, now)) is not None
 
 
 def claim_digest(transaction: Transaction, now: int) -> ClaimedDigest | None:
-    """A digest that is due, kept from other processes for a while."""
+    """Claim a due digest for a while; None if none is due."""
     transaction.lock("digests")
     row = transaction.one(_READ_DUE, (now, now))
     if row is None:
@@ -241,7 +241,7 @@ def finish_digest(
     next_at: int,
     sent_at: int | None,
 ) -> None:
-    """Record that a digest was sent, or with None that nothing had changed."""
+    """Record that a digest was sent, or, with None, that nothing had changed."""
     row = (
         told_up_to,
         _encode_levels(levels),
@@ -256,7 +256,7 @@ def finish_digest(
 def fail_digest(
     transaction: Transaction, claimed: ClaimedDigest, error: str, now: int, again_at: int
 ) -> None:
-    """Record that a digest could not be sent; what it would have told stays to be told."""
+    """Record that a digest could not be sent; its changes are reported later."""
     transaction.run(_FAIL_DIGEST, (again_at, now, error, claimed.digest.id, claimed.held_until))
 
 
@@ -280,7 +280,7 @@ def _encode_levels(levels: DigestLevels) -> str:
 
 
 def explain_refusal(reply: HostReply, form: DigestForm, url: str) -> str | None:
-    """The reason why a message did not arrive, without anything of the address; None if it did."""
+    """The reason why a message did not arrive, revealing nothing of the address; None if it did."""
     if reply.failure:
         return reply.failure
     body = reply.body.strip()
@@ -300,7 +300,6 @@ def _is_refusal(body: bytes) -> bool:
 
 
 def _find_error_word(body: bytes, form: DigestForm) -> str | None:
-    """The word for a mistake."""
     if form == "slack":
         return body.decode() if _ERROR_WORD.fullmatch(body) else None
     found = _decode_reply(body)
@@ -319,7 +318,7 @@ def _decode_reply(body: bytes) -> Any:
 
 
 class DeliveredDigest(NamedTuple):
-    """Result of a message: the error if it failed, the status, and the pause that was asked for."""
+    """Result of a message: the error if it failed, the status, and the requested pause."""
 
     error: str | None
     status: int = 0
@@ -327,7 +326,7 @@ class DeliveredDigest(NamedTuple):
 
 
 class DigestSender:
-    """Sends the digests that are due and that no other process sends."""
+    """Sends due digests that no other process has claimed."""
 
     def __init__(
         self,
@@ -345,9 +344,9 @@ class DigestSender:
         self._public_url = public_url
 
     async def tick(self) -> int:
-        """Send what is due, several at once, so that a slow receiver holds up no other.
+        """Send due digests, several at once, to keep a slow receiver from delaying others.
 
-        Returns the number of digests, with those that had nothing to say.
+        Returns the number of digests, including those without changes.
         """
         if not await is_digest_due(self._database, self._clock()):
             return 0
@@ -375,7 +374,7 @@ class DigestSender:
 
     async def _send(self, claimed: ClaimedDigest) -> None:
         stored, now = claimed.digest, self._clock()
-        # The end of the period stays the same when it is sent again.
+        # A repeated digest has the same end of its period.
         end = max(stored.next_at, stored.cadence.latest(now)) - _SETTLED
         until = max(end, stored.told_up_to)
         content, levels = await digests.read_digest_of(
@@ -426,9 +425,9 @@ async def send_digest(
 
 
 class WantedDigest(NamedTuple):
-    """A digest as it is wanted; without an owner it is about everybody.
+    """The requested form of a digest; without an owner, the digest covers everything.
 
-    Without an address or a form the one that it has stays.
+    Without an address or a form, the current one stays.
     """
 
     owner: str | None
@@ -451,9 +450,9 @@ async def create_digest(
     now: int,
     write: Write,
 ) -> StoredDigest:
-    """Send digests of an owner to an address from now on, which is never shown again.
+    """Send digests of an owner to an address from now on; the address is never shown again.
 
-    Raises InputError for what does not fit or an address that may not be called, ConflictError.
+    Raises InputError for invalid input or an address that may not be called, and ConflictError.
     """
     url, owner = wanted.url or "", _parse_owner(wanted)
     check_time_zone(wanted.cadence.time_zone)
@@ -497,7 +496,7 @@ async def change_digest(
     now: int,
     write: Write,
 ) -> StoredDigest:
-    """Change a digest; one of another owner tells of changes from now on.
+    """Change a digest; a new owner's changes are reported from now on.
 
     Raises NotFoundError, and InputError for an address that may not be called.
     """
@@ -542,9 +541,9 @@ async def send_test_digest(
     now: int,
     public_url: str | None = None,
 ) -> DeliveryResult:
-    """Send what the next digest would tell by now, once, also if that is nothing.
+    """Send the next digest as of now, once, even without changes.
 
-    It is told again in its time. Raises NotFoundError, ConflictError.
+    The regular digest repeats these changes. Raises NotFoundError, ConflictError.
     """
     stored, address = await get_digest_and_address(database, digest_id)
     try:
@@ -572,7 +571,7 @@ def _parse_owner(wanted: WantedDigest) -> str:
     return str(owner)
 
 
-# How long one process has to send a digest before another one may.
+# Duration of a claim; then another process may send the digest.
 _DIGEST_IDS: Final = "SELECT id FROM digests ORDER BY id"
 
 _READ_DIGESTS: Final = """
@@ -610,7 +609,7 @@ UPDATE digests SET owner = ?, form = ?, url = ?, cadence = ?, day = ?, hour = ?,
 WHERE id = ?
 """
 
-# What was claimed before a replacement, or for too long, is another's.
+# Claims from before a change of the digest, and lapsed claims, don't match.
 _FINISH_DIGEST: Final = """
 UPDATE digests SET told_up_to = ?, levels = ?, next_at = ?, sent_at = COALESCE(?, sent_at),
     held_until = 0, failures = 0, failed_at = NULL, error = NULL

@@ -65,14 +65,14 @@ _SECRET_BYTES = 32
 
 # Longer than a round of messages takes.
 CLAIM_DURATION: Final = 40 * SECOND
-# Messages that wait for another try; with so many no new ones are begun.
+# Most messages waiting for a retry; with more, no new ones are begun.
 WINDOW: Final = 100
-# After how long a message is sent again: about a day until it is given up.
+# Retry delays: about a day until a message is abandoned.
 RETRY_PAUSES: Final = (
     5 * SECOND, MINUTE, 5 * MINUTE, 30 * MINUTE, HOUR, 2 * HOUR, 4 * HOUR, 8 * HOUR, 8 * HOUR,
 )  # fmt: skip
 
-# A clock that was set back keeps no message from being sent.
+# Retries further ahead are sent anyway: the clock was set back.
 _FAR_AHEAD: Final = 2 * RETRY_PAUSES[-1]
 
 _READ_DUE = """
@@ -91,8 +91,8 @@ SELECT w.id FROM webhook_endpoints w WHERE w.disabled_at IS NULL AND {free} AND 
 
 log = structlog.get_logger("factbook.webhooks")
 
-# Messages of a webhook that one round sends, and how many of them at a time: with the longest that
-# one may take, a round is over well before another process may take the webhook over.
+# Messages per round of a webhook, and how many at a time: even at the timeout, a round ends well
+# before another process may claim the webhook.
 ROUND: Final = 8
 _MESSAGES_AT_ONCE: Final = 4
 _GONE: Final = HTTPStatus.GONE
@@ -136,7 +136,7 @@ class GuardedPost:
             route = await self._sender(url).route()
         except ConfigurationError as error:
             raise InputError(f"url: {error.message}") from None
-        # A name that is not known now may be later, and then its addresses are looked at again.
+        # An unknown host name may resolve later; its addresses are checked again then.
         if isinstance(route, HostReply) and not route.repeatable:
             raise InputError(f"url: {route.failure}.")
 
@@ -149,7 +149,7 @@ class GuardedPost:
     def _sender(self, url: str) -> "Sender":
         found = self._senders.get(url_origin(url))
         if found is None:
-            # Heavy to import, and of no use to a service without webhooks.
+            # Slow to import, and unused without webhooks.
             from factbook.outbound.network import Network  # noqa: PLC0415
 
             network = Network(self._settings, tracer=self._tracer)
@@ -191,7 +191,7 @@ def format_secret(secret: bytes) -> str:
 
 
 def sign_message(secret: bytes, id_: str, seconds: int, body: bytes) -> dict[str, str]:
-    """Headers of a message sent at a time, in seconds since the epoch."""
+    """Headers of a message sent at `seconds` since the epoch."""
     signed = f"{id_}.{seconds}.".encode() + body
     signature = b64encode(hmac.digest(secret, signed, "sha256")).decode()
     return {
@@ -224,7 +224,7 @@ class ClaimedWebhook(NamedTuple):
 
 
 class SentMessage(NamedTuple):
-    """Result of a message: the error (None: delivered) and the receiver's wishes."""
+    """Result of a message: the error (None: delivered) and the receiver's requests."""
 
     message: WebhookMessage
     error: str | None
@@ -233,7 +233,7 @@ class SentMessage(NamedTuple):
 
 
 async def list_due_webhooks(database: Database, now: int) -> list[str]:
-    """Webhooks that have something to send and that no process serves."""
+    """Webhooks with due messages that no process serves."""
     rows = await database.all(
         _READ_DUE, (*lease.lapse_bounds(now, CLAIM_DURATION), WINDOW, now, now + _FAR_AHEAD)
     )
@@ -245,7 +245,7 @@ def claim_webhook(
 ) -> ClaimedWebhook | None:
     """Claim the webhook, with up to `most` messages that are due again.
 
-    None when another process has it, or nobody may send for it.
+    None if another process has the webhook, or if sending is not allowed.
     """
     claim = Claim(holder, now + CLAIM_DURATION)
     row = transaction.one(_CLAIM_WEBHOOK, (*claim, id_, *lease.lapse_bounds(now, CLAIM_DURATION)))
@@ -301,7 +301,7 @@ def release_webhooks(transaction: Transaction, holder: str) -> None:
 
 
 def _store_retry(transaction: Transaction, id_: str, sent: SentMessage, now: int) -> bool:
-    """Store when a message is sent again or that it is not; returns true if it is given up."""
+    """Store the time of the next attempt, or abandon the message; returns true if abandoned."""
     message = sent.message
     if sent.error is None:
         if message.attempts:
@@ -316,7 +316,7 @@ def _store_retry(transaction: Transaction, id_: str, sent: SentMessage, now: int
 
 
 def _compute_pause(message: WebhookMessage) -> int:
-    # What failed together is not sent again at the same moment.
+    # Spreads the retries of messages that failed together.
     spread = crc32(f"{message.event_id} {message.attempts}".encode()) % 20
     return RETRY_PAUSES[message.attempts] * (100 + spread) // 100
 
@@ -366,7 +366,7 @@ class WebhookSender:
         tasks = list(self._tasks.values())
         await shutdown.cancel(tasks)
         if tasks:
-            # Without it their claims lapse.
+            # If not released, the claims lapse.
             with suppress(UnavailableError):
                 await self._database.write(lambda tx: release_webhooks(tx, self._holder))
         await self._post.aclose()
@@ -374,7 +374,7 @@ class WebhookSender:
     def _end(self, id_: str, task: "asyncio.Task[None]") -> None:
         del self._tasks[id_]
         error = None if task.cancelled() else task.exception()
-        # Its claim lapses, and then it is tried again.
+        # The claim lapses, then the webhook is tried again.
         if isinstance(error, UnavailableError):
             log.warning("webhook.unavailable", webhook=id_, cause=error.cause)
         elif error is not None:
@@ -416,7 +416,7 @@ class WebhookSender:
         try:
             page = await page_events(self._database, place, wanted, claimed.room)
         except GoneError:
-            # It was disabled for longer than events are kept.
+            # The webhook was disabled for longer than events are kept.
             log.warning("webhook.skipped", webhook=claimed.id)
             return [], await find_feed_start(self._database), True
         return page.events, page.next, page.more
@@ -473,7 +473,7 @@ def _make_message(event: FeedEvent, now: int) -> WebhookMessage:
 
 
 def find_retry_after(reply: HostReply) -> int:
-    """Pause that the receiver asks for in seconds, if it does."""
+    """Pause requested by the receiver's Retry-After, in milliseconds; 0 without a request."""
     text = reply.headers.get("retry-after", "")
     return int(text) * SECOND if text.isascii() and text.isdigit() and len(text) < 8 else 0
 

@@ -1,7 +1,7 @@
-"""Storage of webhooks: their sealed addresses and keys, and the view of administrators.
+"""Storage of webhooks: sealed addresses and keys, and the data for administrators.
 
-Releases before 0015 stored addresses in the clear. Such a release may run beside this one and add
-webhooks. They are adopted with their claims, so this release begins where that one stopped.
+Releases before 0015 stored addresses in the clear. Such a release may run alongside and add
+webhooks. These are adopted with their claims, so sending continues where that release stopped.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from factbook.storage import Database, Row, Transaction
 
 _ADDRESS_LABEL: Final = "webhook addresses"
 _KEY_LABEL: Final = "webhooks"
-# What stands for the part of an address that is not shown.
+# Placeholder for the hidden part of an address.
 _HIDDEN: Final = "/…"
 
 MOST_WEBHOOKS: Final = 50
@@ -35,12 +35,12 @@ class WebhookTarget(NamedTuple):
     secret: bytes
 
     def __repr__(self) -> str:
-        """Representation without either, as both are secret."""
+        """Representation without the secrets."""
         return "WebhookTarget(…)"
 
 
 class Sealed(NamedTuple):
-    """A target as it is stored; `address` is missing in a row that is not sealed yet."""
+    """A stored target; `address` is missing in rows that are not yet sealed."""
 
     address: bytes | None
     secret: bytes
@@ -55,7 +55,7 @@ def seal_target(key: bytes, id_: str, target: WebhookTarget) -> Sealed:
 
 
 def open_target(key: bytes, id_: str, sealed: Sealed) -> WebhookTarget:
-    """Open the target; raises NotOpenedError, also for one that is not sealed yet."""
+    """Open the target; raises NotOpenedError, also for a target that is not yet sealed."""
     if sealed.address is None:
         raise NotOpenedError
     url = encryption.open_secret(key, _ADDRESS_LABEL, id_, sealed.address).decode()
@@ -80,7 +80,7 @@ def mask_address(url: str) -> str:
 class StoredWebhook(NamedTuple):
     """A webhook without its secrets; `waiting` and `given_up` count messages.
 
-    `url` is the address as it is shown.
+    `url` is the masked address.
     """
 
     id: str
@@ -198,7 +198,7 @@ def reset_webhooks(transaction: Transaction, place: FeedPosition) -> None:
     """Reset every webhook to the events from `place` on and delete all messages."""
     transaction.run("DELETE FROM webhook_retries")
     transaction.run("UPDATE webhook_endpoints SET next_position = ?, next_item = ?", place)
-    # Those of an older release are yet to be adopted.
+    # Webhooks of an older release are not adopted yet.
     transaction.run("UPDATE webhooks SET next_position = ?, next_item = ?", place)
 
 
@@ -220,7 +220,7 @@ async def _make_missing_error(database: Database, id_: str) -> NotFoundError:
 
 def _parse_webhook(row: Row) -> StoredWebhook:
     id_, url, types, *rest = row
-    # One that could not be sealed yet has the whole address.
+    # Unsealed webhooks still have the full address.
     return StoredWebhook(id_, mask_address(url), list_types(types), *rest)
 
 
@@ -230,9 +230,9 @@ def list_types(text: str) -> tuple[str, ...]:
 
 
 async def adopt_webhooks(database: Database, key: bytes) -> None:
-    """Move and seal webhooks in the clear; to be called when a process starts.
+    """Move and seal webhooks stored in the clear; to be called at process start.
 
-    Where the database cannot be written now, the senders do so later.
+    If the database is not writable now, the senders do so later.
     """
     try:
         if await database.one(_ANY_ADDED) or await database.one(_READ_CLEAR):
@@ -262,7 +262,7 @@ def _move_and_seal(transaction: Transaction, key: bytes) -> int:
 def _seal_clear_address(
     transaction: Transaction, key: bytes, id_: str, url: str, secret: bytes
 ) -> bool:
-    """Seal one address, unless the key does not open its secret and may thus be a mistake."""
+    """Seal one address, unless the key may be wrong because it does not open the secret."""
     try:
         address = seal_address(key, id_, url, bytes(secret))
     except NotOpenedError:
@@ -297,7 +297,7 @@ _RETRY_GIVEN_UP = """
 UPDATE webhook_retries SET next_at = ?, first_at = ?, attempts = 1 WHERE webhook_id = ?
 """
 
-# The first that waits to be sent again, and the first that was never sent.
+# The oldest message waiting for a retry, and the oldest unsent event.
 _COUNT_WEBHOOKS = """
 SELECT (SELECT COUNT(*) FROM webhook_endpoints WHERE disabled_at IS NULL),
     (SELECT COUNT(*) FROM webhook_endpoints WHERE disabled_at IS NOT NULL),

@@ -1,1 +1,1 @@
-"""Custom sources: definitions that users write instead of code, turned into integrations."""
+"""Custom sources: integrations that users define in documents instead of code."""

@@ -1,4 +1,4 @@
-"""Definition of a custom source, all its mistakes at once, and starters for new ones."""
+"""Definitions of custom sources: parsing with all mistakes at once, and starters."""
 
 import json
 import re
@@ -18,11 +18,11 @@ from factbook.outbound.client import build_address
 SourceType = Literal["http", "repository-file", "repository-directory", "entity", "push"]
 SOURCE_TYPES: Final[tuple[SourceType, ...]] = get_args(SourceType)
 _REPOSITORY_TYPES: Final = frozenset({"repository-file", "repository-directory"})
-# Files are read with the credentials of the service, from wherever an entity points to.
+# Files are read with the server's credentials from any repository that an entity names.
 OWNED_TYPES: Final = frozenset(SOURCE_TYPES) - _REPOSITORY_TYPES
 METHODS: Final = ("GET", "POST")
 MOST_FACTS: Final = 200
-# A row of history says by its name why a fact has no value.
+# History rows use this name for the reasons of missing values.
 _LONGEST_FACT_NAME: Final = 100
 _MOST_HEADERS: Final = 20
 _MOST_BODY_PARTS: Final = 200  # values inside one
@@ -31,15 +31,15 @@ _Report = Callable[[str, str], None]
 _Body = Template | dict[str, Any] | list[Any] | int | float | bool | None
 _HANDLER_MEMBER: Final = "handlerDefinition"
 _SCHEMA_MEMBER: Final = "schema"
-# What stands for a wrong value of what has to be there.
+# Placeholders for required members with invalid values.
 _ANY_NAME: Final = "x"
 _REQUIRED_MEMBERS: Final = ("id", "title")
 _SOURCE_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-# What YAML reads as a text without quotes; `true`, `null` and numbers are others.
+# Plain YAML scalars that are strings; `true`, `null` and numbers aren't.
 _PLAIN_YAML: Final = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)+|[a-z]+[0-9]+")
 
 
-# Facts of these names fill the metric tools.
+# Facts with these names fill the metric tools.
 _SHAPE_FACT_TYPES: Final = {
     f"{shape.name}.{fact.name}": fact.type for shape in SHAPES for fact in shape_facts(shape)
 }
@@ -85,8 +85,8 @@ def parse_source_definition(document: Any) -> CustomSourceDefinition:
 _PLACEHOLDER_HOST: Final = "https://connection.invalid"
 HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}", re.ASCII)
 _PRINTABLE: Final = re.compile(r"[\x20-\x7e]*")
-# Those that say where a request goes, where it ends, which method it really has, or that a part of
-# the answer is enough, in which nobody recognizes a secret.
+# Headers that set the target, length or real method of a request, or ask for part of the answer:
+# secrets can't be detected in partial answers.
 REFUSED_HEADER: Final = re.compile(
     r"host|x-forwarded-.*|x-original-.*|x-rewrite-.*|forwarded|content-length|content-encoding"
     r"|transfer-encoding|connection|keep-alive|te|trailer|upgrade|expect|accept-encoding|proxy-.*"
@@ -96,7 +96,7 @@ REFUSED_HEADER: Final = re.compile(
 
 
 class _Reader:
-    """Reader of the members beyond a data source's; reports every problem and reads on."""
+    """Reader of the members that only custom sources have; reports every problem."""
 
     def __init__(self, document: Mapping[str, Any], source: DataSource, report: _Report) -> None:
         self._document = document
@@ -171,7 +171,7 @@ class _Reader:
 
     def _request_path(self) -> Template:
         found = self._template(_member_path("path"), self._take("path", str, ""))
-        # As it is with plain values; what an entity has in their place is looked at then.
+        # Checked with plain values here, and with the entity's values at run time.
         text = "".join(part if isinstance(part, str) else "x" for part in found.parts)
         if text and build_address(_PLACEHOLDER_HOST, text, {}) != f"{_PLACEHOLDER_HOST}{text}":
             self._report(
@@ -296,7 +296,7 @@ def read_source_definition(document: Any) -> CustomSourceDefinition:
 
 
 def _further_problems(document: Any, found: Iterable[Problem]) -> list[Problem]:
-    """The problems of the document without the members that already have one."""
+    """Further problems, found without the members that already have one."""
     paths = [problem["path"] for problem in found]
     if not isinstance(document, dict) or not _is_readable(document, paths):
         return []
@@ -308,7 +308,7 @@ def _further_problems(document: Any, found: Iterable[Problem]) -> list[Problem]:
 
 
 def _is_readable(document: Mapping[str, Any], paths: Iterable[str]) -> bool:
-    """True if the second step has something to read."""
+    """True if the second step can read the document."""
     schema = document.get(_SCHEMA_MEMBER)
     is_handled = not any(path.partition(".")[0] == _HANDLER_MEMBER for path in paths)
     return is_handled and isinstance(schema, dict) and _SCHEMA_MEMBER not in paths
@@ -337,7 +337,7 @@ def _is_new_problem(path: str, known: Iterable[str]) -> bool:
 
 
 def write_starter(name: str, type_: SourceType, owner: str | None = None) -> str:
-    """A definition with this id, and of this owner; raises InputError for an invalid id."""
+    """A starter definition with this id and owner; raises InputError for an invalid id."""
     if not _SOURCE_ID.fullmatch(name):
         raise InputError(
             f'"{name}" is no id of a source: 1 to 100 letters, digits, dots, dashes or '
@@ -355,7 +355,7 @@ def write_starter(name: str, type_: SourceType, owner: str | None = None) -> str
         + _STARTER_FACTS[type_]
     )
     text = text.replace("<id>", id_).replace("<title>", title)
-    # Last, as a reference may have the other marks in it.
+    # Last, because a reference may contain the other placeholders.
     return text.replace("<owner>", json.dumps(owner, ensure_ascii=False))
 
 

@@ -12,7 +12,7 @@ FORMATS: Final[tuple[Format, ...]] = get_args(Format)
 DEEPEST_DOCUMENT: Final = 100
 _TOO_DEEP: Final = f"is nested more than {DEEPEST_DOCUMENT} deep"
 _MIB: Final = 1024 * 1024
-# JSON takes up to 25 times its size in memory. YAML takes about a second for so many parts.
+# JSON takes up to 25 times its size in memory. YAML with this many parts takes about a second.
 LONGEST_BODY: Final[dict[Format, int]] = {"json": 2 * _MIB, "yaml": _MIB, "text": 5 * _MIB}
 MOST_YAML_PARTS: Final = 150_000
 
@@ -46,7 +46,7 @@ def _decode_json(body: bytes) -> Any:
 
 
 def _decode_yaml(body: bytes) -> Any:
-    # Heavy to import, and of no use to a service without sources that read it.
+    # Slow to import, and unused without YAML sources.
     from factbook.datasources.custom import yaml_text  # noqa: PLC0415
 
     return yaml_text.plain_document(body)

@@ -32,29 +32,29 @@ if TYPE_CHECKING:
 _TEXT_ARGUMENT: Final["_Signature"] = {"types": ["string"]}
 _NUMBER_ARGUMENT: Final["_Signature"] = {"types": ["number"]}
 _DAY_SECONDS: Final = 86_400
-# What a text may take, in characters of JSON, and how deep a value may be.
+# Largest text, in characters of JSON, and deepest value.
 LARGEST_RESULT: Final = 1024 * 1024
 DEEPEST_RESULT: Final = 100
-# Characters of JSON that are read in a step, or so.
+# Approximate characters of JSON read in one step.
 _IN_A_STEP: Final = 4
 _EQUALITIES: Final = frozenset({"eq", "ne"})
 _TEXT_MAKERS: Final = frozenset({"to_string", "join"})
-# Functions that look at all of their arguments, rather than at their members only.
+# Functions that read their arguments in full, not only the top-level members.
 _WALKING_FUNCTIONS: Final = _TEXT_MAKERS | {"contains", "max", "min", "sort"}
 LANGUAGE: Final = "jmespath/1"
 LONGEST_EXPRESSION: Final = 1_000
-# How many times larger than its document a result may become.
+# Largest result, as a multiple of the document's size.
 MOST_COPIES: Final = 100
 PATTERN_SECONDS: Final = 0.2
 EXPRESSION_SECONDS: Final = 1.0
 LONGEST_SECONDS: Final = 2.0
-# More than can be taken within the time, but for a single one that is far too long.
+# More steps than fit the time limit, unless a single step is far too long.
 _MOST_STEPS: Final = 10_000_000
 _LONGEST_GLUE: Final = 10
-# Each character of a text may become a text of its own, with quotes and a comma.
+# Each character may become a separate string, with quotes and a comma.
 _GROWTH: Final = {"to_string": 2, "split": 4}
 _TAKING_EXPRESSIONS: Final = frozenset({"map", "max_by", "min_by", "sort_by"})
-# The three kinds of quotes of JMESPath, each of which may hold the others.
+# The three JMESPath quotes; each may contain the others.
 _QUOTED: Final = re.compile(
     r"""'(?:\\.|[^'\\])*'|(?P<name>"(?:\\.|[^"\\])*")|`(?P<literal>(?:\\.|[^`\\])*)`""", re.DOTALL
 )
@@ -72,33 +72,28 @@ Escape = Callable[[str], str]
 
 
 class FactbookFunctions(Functions):
-    """Functions of the standard and of Factbook; they raise ValueError, ArithmeticError."""
+    """Standard JMESPath functions and Factbook's own; they raise ValueError and ArithmeticError."""
 
     @signature(_TEXT_ARGUMENT, _TEXT_ARGUMENT)
     def _func_split(self, text: str, separator: str) -> list[str]:
-        """The parts of a text between separators."""
         return text.split(separator)
 
     @signature(_TEXT_ARGUMENT)
     def _func_to_epoch(self, time: str) -> int | float:
-        """Seconds from 1970 to a time."""
         return _plain_number(moment_of_text(time).timestamp())
 
     @signature(_NUMBER_ARGUMENT)
     def _func_from_epoch(self, seconds: float) -> str:
-        """The time so many seconds after 1970."""
         return _format_time(datetime.fromtimestamp(seconds, UTC))
 
     @signature(_TEXT_ARGUMENT, _TEXT_ARGUMENT)
     def _func_days_between(self, start: str, end: str) -> int | float:
-        """Days from one time to another; negative if the second is earlier."""
         return _plain_number(
             (moment_of_text(end) - moment_of_text(start)).total_seconds() / _DAY_SECONDS
         )
 
     @signature(_TEXT_ARGUMENT, _NUMBER_ARGUMENT)
     def _func_add_days(self, time: str, days: float) -> str:
-        """A time so many days later; earlier if the number is negative."""
         return _format_time(moment_of_text(time) + timedelta(days=days))
 
 
@@ -145,7 +140,7 @@ class BoundedInterpreter(TreeInterpreter):
         return super().visit_slice(node, value)
 
     def visit_comparator(self, node: Any, value: Any) -> Any:
-        """The comparison of two values; none of an order that they do not have."""
+        """The result of a comparison; null if the values have no order."""
         left, right = (self.visit(child, value) for child in node["children"])
         if type(left) is type(right) and isinstance(left, str | list | dict):
             self._read(min(left, right, key=len))
@@ -168,7 +163,7 @@ class BoundedInterpreter(TreeInterpreter):
         return found
 
     def _read(self, value: Any) -> None:
-        """Count the steps that reading all of a value takes."""
+        """Count the steps needed to read a value in full."""
         self._take(estimate_json_size(value, self.left * _IN_A_STEP) // _IN_A_STEP)
 
     def _take(self, steps: int) -> None:
@@ -202,7 +197,7 @@ def _is_ordered(value: Any) -> bool:
 
 
 def expression_depth(node: Any) -> int:
-    """The levels of a parsed expression, each of which takes some of Python's stack."""
+    """The nesting depth of a parsed expression; each level uses some of Python's stack."""
     children = [one for one in node["children"] if isinstance(one, dict)]
     return 1 + max(map(expression_depth, children), default=0)
 
@@ -215,7 +210,7 @@ class Extractor(Protocol):
     """Extracts one value from a document."""
 
     def of(self, document: Any) -> Any | Missing:
-        """The value, or the reason that there is none."""
+        """The value, or the reason for a missing one."""
 
 
 class Expression(Struct, frozen=True):
@@ -225,11 +220,11 @@ class Expression(Struct, frozen=True):
     parsed: ParsedResult
 
     def of(self, document: Any) -> Any | Missing:
-        """The value; the bound is a time."""
+        """The value, evaluated within a time limit."""
         return self._visited(document, _TimedInterpreter())
 
     def measured(self, document: Any, most_steps: int) -> tuple[Any | Missing, int]:
-        """The value and the steps it took; the bound is a number of steps."""
+        """The value and the number of steps, evaluated within a step limit."""
         interpreter = BoundedInterpreter(most_steps)
         found = self._visited(document, interpreter)
         return found, most_steps - max(0, interpreter.left)
@@ -251,8 +246,8 @@ class Expression(Struct, frozen=True):
 class Pattern(Struct, frozen=True):
     """Regular expression on the text of a document: its first group, else the whole match.
 
-    The type of the fact decides its meaning: a boolean tells if it occurs, a set holds the distinct
-    occurrences in order, a number is read from the first occurrence.
+    The fact type decides the meaning: a boolean is true if the pattern occurs, a set has the
+    distinct occurrences in order, a number is parsed from the first occurrence.
     """
 
     pattern: UserPattern
@@ -274,7 +269,7 @@ class Pattern(Struct, frozen=True):
         return NO_SUCH_VALUE if found is None else _convert_text(_matched_text(found), self.type)
 
     def _all(self, text: bytes) -> Iterator[str]:
-        """Every occurrence; raises TimeoutError, as each may be searched for to the end."""
+        """Every occurrence; raises TimeoutError, as each search may scan the whole text."""
         end = time.monotonic() + PATTERN_SECONDS
         for found in self.pattern.expression.finditer(text):
             if time.monotonic() > end:
@@ -327,7 +322,7 @@ def extract_values(extractors: Mapping[str, Extractor], document: Any) -> dict[s
     """The value that each extractor finds in the document, by fact.
 
     Extractors run one after another until they have taken `LONGEST_SECONDS` or filled `LARGEST`;
-    later ones, and values that do not fit, give nothing.
+    later ones, and values that do not fit, are missing.
     """
     end, room = time.monotonic() + LONGEST_SECONDS, LARGEST_RESULT
     found: dict[str, Any | Missing] = {}

@@ -1,6 +1,6 @@
-"""Custom sources as integrations: over HTTP, or of entities and files of repositories.
+"""Custom sources as integrations that read HTTP, entities or repository files.
 
-Their connections are hosts that they may call, whose answers repeat no secret.
+Connections are the hosts they may call. Answers that repeat a secret are refused.
 """
 
 import asyncio
@@ -37,13 +37,13 @@ from factbook.outbound.client import Credential, HttpClient, extract_host
 from factbook.outbound.outcomes import Answer, Missing, Outcome
 from factbook.settings import option_tables
 
-# Shorter words stand in many an answer.
+# Many answers contain shorter words.
 SHORTEST_SECRET: Final = 8
-# What is escaped more often than so, nothing shows by accident.
+# No host escapes a text more often than this by accident.
 _MOST_NESTED: Final = 3
-# Hosts show the parts of a cookie or of a credential apart.
+# Hosts may repeat parts of a cookie or credential separately.
 _SEPARATORS: Final = re.compile(r'[\s;,="]+')
-# NUL stands between the letters of UTF-16.
+# UTF-16 has NUL between ASCII letters.
 _BLANKS: Final = b" \t\r\n\f\v\0"
 _ONE_ALPHABET: Final = bytes.maketrans(b"-_", b"+/")
 _ESCAPE: Final = re.compile(
@@ -72,7 +72,7 @@ def build_needles(values: Iterable[str]) -> Needles:
         raw = secret.encode()
         exact.update(_both_encodings(map(_join_lines, _base64_core(raw))))
         folded.update(_both_encodings([raw.hex().encode()]))
-        # Escapes that a secret has in itself are undone in a body like others.
+        # Bodies are unescaped, so escapes within a secret are undone too.
         forms = (
             _join_lines(form)
             for text in _both_encodings([raw])
@@ -109,7 +109,7 @@ def _secret_parts(value: str) -> Iterator[str]:
 
 
 def _basic_secrets(credentials: str) -> list[str]:
-    """`user:password` and the password; a user's name alone may stand in any answer."""
+    """`user:password` and the password; any answer may contain the user name alone."""
     try:
         whole = base64.b64decode(credentials).decode("latin-1")
     except binascii.Error:
@@ -118,7 +118,7 @@ def _basic_secrets(credentials: str) -> list[str]:
 
 
 def _drop_containing(secrets: set[str]) -> list[str]:
-    """The secrets without those that contain another one, which would be found first."""
+    """The secrets that contain no other secret; the shorter one would be found first."""
     found: list[str] = []
     for secret in sorted(secrets, key=len):
         if not any(other in secret for other in found):
@@ -252,7 +252,7 @@ class Unusable(NamedTuple):
 def list_usable(
     owner: str | None, connections: Mapping[str, SourceConnection | Unusable]
 ) -> Mapping[str, SourceConnection | Unusable]:
-    """The connections that sources of the owner may use; those of no owner may use all of them."""
+    """The connections that sources of this owner may use; without an owner, all of them."""
     if owner is None:
         return connections
     return {name: one for name, one in connections.items() if owner in one.shared_with}
@@ -288,32 +288,32 @@ _MEANINGS: Final = _common_escapes()
 
 
 T = TypeVar("T")
-# As many as batches that one process works on, so that none waits for another's long extraction.
-# They are nobody else's: those of the event loop look up the names of hosts.
+# One thread per batch in progress, to keep batches from waiting for long extractions.
+# A separate pool: the event loop's default threads resolve host names.
 _EXTRACTION_THREADS: Final = ThreadPoolExecutor(8, thread_name_prefix="extraction")
-# Larger ones are read one after another, so that their documents are not in memory together.
+# Larger bodies are parsed one at a time, to limit memory.
 _LARGE_BODY: Final = 512 * 1024
 _HAS_ERRORS: Final = Missing(Outcome.INCOMPLETE, "the answer has errors instead of the value")
 _large_lock = threading.Lock()
-# One after another, so that one body is in memory, and a host that lets every call run into its
-# timeout is given up within a batch's time.
+# One at a time: only one body is in memory, and a host that always times out is abandoned within
+# a batch's time.
 _REQUESTS_IN_BATCH: Final = 4
 _MOST_ATTEMPTS: Final = 2
 _REFUSED_IN_BATCH: Final = 10_000
-# One after another, so that one body is in memory, and a batch ends in its time.
+# One at a time: only one body is in memory, and a batch ends in time.
 _FILES_IN_BATCH: Final = 3
 _BATCHES_AT_ONCE: Final = 4
-# So few that a batch ends in its time, however long each takes.
+# Few enough for a batch to end in time, however long each takes.
 _DOCUMENTS_IN_BATCH: Final = 50
-# With these an expression sees more than the members that it names.
+# Expressions with these can read members that they don't name.
 _WIDE_EXPRESSION: Final = re.compile(r"[@*\\]")
 
 
 class SourceReply(NamedTuple):
-    """Reply to a source for one target: a body as it came, or a document that was made here.
+    """Reply for one target: a body as received, or a document built here.
 
-    `request` is the request as a trial shows it, and `missing` the reason that there is nothing to
-    read. `status` and `content_type` are those of HTTP.
+    `request` is the request as a trial shows it, `missing` the reason for an absent reply.
+    `status` and `content_type` are those of HTTP.
     """
 
     request: dict[str, Any] | None = None
@@ -324,7 +324,7 @@ class SourceReply(NamedTuple):
     content_type: str | None = None
 
 
-# Makes the client of a source on its first use: files and entities need none.
+# Creates a source's client on first use: files and entities need none.
 ClientMaker = Callable[[], HttpClient]
 Reader = Callable[[str, ClientMaker], Awaitable[SourceReply]]
 
@@ -354,7 +354,7 @@ async def extract_facts(definition: CustomSourceDefinition, reply: SourceReply) 
 
 
 async def run_in_thread(work: Callable[..., T], *arguments: Any) -> T:
-    """The result of a function, run in a thread so that others need not wait."""
+    """Run a function in a thread, without blocking the event loop."""
     return await asyncio.get_running_loop().run_in_executor(
         _EXTRACTION_THREADS, partial(work, *arguments)
     )
@@ -373,7 +373,7 @@ def facts_of_body(definition: CustomSourceDefinition, body: bytes) -> Collected:
 def facts_of_document(definition: CustomSourceDefinition, document: Any) -> Collected:
     """The facts in a document."""
     collected = Collected()
-    # Of GraphQL, and of others that answer every request with 200.
+    # GraphQL and similar APIs answer failures with 200.
     is_error = (
         definition.type == "http"
         and isinstance(document, dict)
@@ -411,7 +411,7 @@ def http_integration(
 ) -> Integration:
     """The integration of an http source; raises InputError if its connection does not allow it.
 
-    Of one whose owner may not use the connection, each run ends with this reason, without a call.
+    If the owner may not use the connection, each run ends with this reason, without a call.
     """
     request = definition.request
     assert request is not None, "an http source has a request"
@@ -437,9 +437,9 @@ def http_integration(
 def connection_refusal(
     definition: CustomSourceDefinition, connections: Mapping[str, SourceConnection | Unusable]
 ) -> str | None:
-    """The reason why the owner may not use the connection; None if it may, or if there is no owner.
+    """The reason why the owner may not use the connection; None if allowed, or without an owner.
 
-    It is the same for a connection that is not there, so that it tells of none.
+    Missing connections get the same reason, to reveal nothing about others.
     """
     owner, request = definition.source.owner, definition.request
     if owner is None or request is None:
@@ -452,7 +452,7 @@ def connection_refusal(
 def find_source_connection(
     definition: CustomSourceDefinition, connections: Mapping[str, SourceConnection | Unusable]
 ) -> SourceConnection:
-    """The connection of a source; raises InputError if there is none that allows its request."""
+    """The source's connection; raises InputError if it is missing or does not allow the request."""
     request = definition.request
     assert request is not None, "an http source has a request"
     if refusal := connection_refusal(definition, connections):
@@ -472,7 +472,7 @@ def find_source_connection(
 
 
 def render_request(request: RequestTemplate, entity: Mapping[str, Any]) -> Rendered | Missing:
-    """The request for an entity, or the value that the entity lacks."""
+    """The request for an entity, or a reason naming the value that the entity lacks."""
     try:
         path = request.path.render(entity, extraction.escape_path)
         query = {
@@ -515,7 +515,7 @@ async def _request_answer(target: str, client: HttpClient, connection: SourceCon
         decode=False,
         attempts=_MOST_ATTEMPTS,
     )
-    # All that is ever shown of an answer. An answer may be long, so others are not kept waiting.
+    # The only part of an answer that is ever shown. Long answers are searched in a thread.
     shown = b"\n".join([answer.headers.get("content-type", "").encode(), answer.body])
     if not await run_in_thread(connection.is_repeated, shown):
         return answer
@@ -525,7 +525,7 @@ async def _request_answer(target: str, client: HttpClient, connection: SourceCon
 
 
 def _refused_integration(definition: CustomSourceDefinition, refusal: str) -> Integration:
-    """An integration that calls nobody and has no credential."""
+    """An integration that makes no calls and has no credential."""
     missing = Missing(Outcome.DENIED, refusal)
 
     async def collect(targets: Sequence[str], *_: object) -> dict[str, Collected]:
@@ -566,10 +566,10 @@ class File(NamedTuple):
 
 
 class Files(Protocol):
-    """Reader for files of repositories at whichever code host an entity points to."""
+    """Reader of repository files at the code host of an entity."""
 
     def locate(self, entity: Mapping[str, Any]) -> tuple[str, str] | Missing:
-        """The code host's source and the target there, or the reason that there is none."""
+        """The code host's source and the target there, or the reason for a missing one."""
 
     async def read(self, file: File) -> bytes | Missing:
         """The contents of a file on the default branch."""
@@ -579,7 +579,7 @@ class Files(Protocol):
 
 
 def local_integration(definition: CustomSourceDefinition, files: Files) -> Integration:
-    """The integration of a source of files, of directories or of entities."""
+    """The integration of a source that reads files, directories or entities."""
     is_file = definition.type == "repository-file"
     return Integration(
         source=definition.source,
@@ -592,7 +592,7 @@ def local_integration(definition: CustomSourceDefinition, files: Files) -> Integ
 
 
 def local_reader(definition: CustomSourceDefinition, files: Files) -> Reader:
-    """The reader of the targets of such a source."""
+    """The target reader of a source of files, directories or entities."""
     match definition.type:
         case "repository-file":
             return partial(_read_file, files)
@@ -644,9 +644,9 @@ def _target_finder(
 
 
 def _seen_members(is_seen: Callable[[str], bool], entity: Mapping[str, Any]) -> str:
-    """The part of an entity that the source reads, so that a run needs nothing else of it.
+    """The members of an entity that the source reads, as the target of a run.
 
-    Facts are not extracted from it at once, as that would delay the planning of a run.
+    Extracting facts here would delay the planning of the run.
     """
     seen = {name: part for name, part in entity.items() if is_seen(name)}
     return msgspec.json.encode(seen).decode()
@@ -692,8 +692,8 @@ def build_integration(
 ) -> Integration | None:
     """The integration of a definition; None for a pushed source.
 
-    One whose connection its owner may not use calls nobody. Raises InputError if its connection is
-    missing, unusable, or does not allow its method.
+    If the owner may not use the connection, the integration makes no calls. Raises InputError if
+    the connection is missing, unusable, or does not allow the method.
     """
     match definition.type:
         case "http":

@@ -1,6 +1,6 @@
-"""YAML as documents of sources have it, and as the text form of definitions.
+"""YAML: documents that sources read, and the text form of definitions.
 
-It is limited to the equivalent of JSON: one document, without anchors.
+Limited to the equivalent of JSON: one document, without anchors.
 """
 
 from collections.abc import Iterable
@@ -31,7 +31,7 @@ def read_yaml(text: str) -> dict[str, Any]:
 
 
 def write_yaml(document: dict[str, Any]) -> str:
-    """The text of a document, in the form that `read` reads."""
+    """The YAML text of a document, readable by `read_yaml`."""
     return yaml.dump(
         document,
         Dumper=_Dumper,
@@ -66,7 +66,7 @@ def plain_document(body: bytes) -> Any:
         mark = safe_yaml.mark(error)
         where = f", in line {mark.line + 1}" if mark else ""
         raise UnreadableDocumentError(f"is not plain YAML{where}") from None
-    except (TypeError, ValueError):  # a number that is none, a key that is a list
+    except (TypeError, ValueError):  # an invalid number, a list as a key
         raise UnreadableDocumentError("is not plain YAML") from None
 
 

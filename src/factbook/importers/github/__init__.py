@@ -1,7 +1,6 @@
 """Importer of GitHub organizations: repositories, their catalog files, teams and members.
 
-Events that GitHub sends are proved to be its own, and name repositories that are read again by
-themselves.
+GitHub events are verified by signature, and name repositories to reread individually.
 """
 
 import hmac
@@ -75,7 +74,7 @@ Page = TypeVar("Page", LoginPage, AccessPage)
 
 _TEAMS_IN_PAGE: Final = 25
 _MEMBERS_IN_PAGE: Final = 100
-# What a team has more of than so many pages of a hundred says nothing about who owns it.
+# A team with more pages of members or repositories, of a hundred each, says nothing about owners.
 _MOST_TEAM_PAGES: Final = 20
 
 _REPOSITORIES_IN_PAGE: Final = 50
@@ -128,7 +127,7 @@ def convert_github_repository(one: ListedRepository) -> HostedRepository:
 def make_github_group(place: Place, team: ListedTeam) -> Entity:
     """The group of a team."""
     spec: Entity = {"type": "team", "profile": {"displayName": team.name}, "children": []}
-    # A secret team is no group here.
+    # Secret teams are not imported as groups.
     if team.parent_team is not None and team.parent_team.slug.lower() in place.groups:
         spec["parent"] = place.ref("group", team.parent_team.slug)
     made = make_metadata(place, "group", team.slug, team.description)
@@ -137,7 +136,7 @@ def make_github_group(place: Place, team: ListedTeam) -> Entity:
 
 
 def make_github_user(place: Place, member: ListedMember, groups: Sequence[str]) -> Entity:
-    """The user of a member, who is in groups of these references."""
+    """The user of a member; `groups` are references."""
     profile = {"picture": member.avatar_url}
     if member.name and member.name.strip():
         profile["displayName"] = member.name.strip()
@@ -149,7 +148,7 @@ def make_github_user(place: Place, member: ListedMember, groups: Sequence[str]) 
 
 @dataclass
 class Team:
-    """Team with everything that was read of it; `permissions` are by repository."""
+    """Team with its members; `permissions` are by repository."""
 
     listed: ListedTeam
     logins: set[str] = field(default_factory=set)
@@ -160,8 +159,8 @@ class Team:
 class People:
     """The teams by slug and the members of an organization.
 
-    `missing` says what was not read of the teams, and `missing_members` of the members. Secret
-    teams are counted alone.
+    `missing` has the unread parts of teams, `missing_members` of members. Secret teams are only
+    counted.
     """
 
     teams: dict[str, Team]
@@ -175,7 +174,7 @@ class People:
     def logins(self) -> set[str] | None:
         """The logins of the members in lower case; None if some may be hidden.
 
-        Whoever sees teams sees all members. Others see those who show that they are members.
+        An account that sees teams sees all members. Other accounts see only public members.
         """
         if self.missing_members or not (self.teams or self.secret):
             return None
@@ -270,7 +269,7 @@ def find_only_owner(repository: int, teams: dict[str, Team]) -> str | None:
 
 
 class _KeptOwners(msgspec.Struct, array_like=True):
-    """The slugs of the teams, and that of the owner of each repository, empty for none.
+    """The slugs of the teams, and the owner's slug of each repository, empty for none.
 
     `logins` are those of the members, None if they are not known.
     """
@@ -281,10 +280,10 @@ class _KeptOwners(msgspec.Struct, array_like=True):
 
 
 class TeamOwners(NamedTuple):
-    """Owners by the teams: `slugs` are those of the teams, None if they are not known.
+    """Owners by team: `slugs` are those of the teams, None if unknown.
 
-    `owners` has the repositories that were read with them. Nothing is `expected` of the teams where
-    people are not imported. `logins` are those of the members, None if they are not known.
+    `owners` has the repositories that were read with them. Teams are not `expected` if people are
+    not imported. `logins` are those of the members, None if unknown.
     """
 
     slugs: Collection[str] | None
@@ -302,7 +301,7 @@ class TeamOwners(NamedTuple):
 
     @classmethod
     async def kept(cls, memory: Memory, place: Place, *, expected: bool) -> Self:
-        """Those of the last reading of everything."""
+        """The owners from the last full reading."""
         found = (
             await get_stored_entry(memory, _make_owners_key(place), _KeptOwners)
             if expected
@@ -313,7 +312,7 @@ class TeamOwners(NamedTuple):
         return cls(found.slugs, found.owners, True, found.logins)
 
     async def keep(self, memory: Memory, place: Place) -> None:
-        """Keep them, if they are known."""
+        """Keep the owners for later readings, if known."""
         if self.slugs is not None:
             logins = None if self.logins is None else sorted(self.logins)
             kept = _KeptOwners(list(self.slugs), {**self.owners}, logins)
@@ -322,7 +321,7 @@ class TeamOwners(NamedTuple):
     def of_repository(self, place: Place, one: HostedRepository, root: RootContent) -> Ownership:
         """The owner by CODEOWNERS, then the only team that administers or maintains it.
 
-        While the teams are not known, an owner may be missing that was known before.
+        While teams are unknown, a previously known owner may be missing.
         """
         if root.codeowners is not None:
             known = KnownOwners(self.slugs, self.logins)
@@ -412,7 +411,7 @@ def open_hosted_files(
     api: GithubApi, options: GithubImportOptions, listed: Iterable[ListedRepository]
 ) -> HostedFiles:
     """The files of listed repositories."""
-    # Those whose commit could not be read are as those that are not listed.
+    # Repositories with an unreadable commit are treated as unlisted.
     every = [one for one in listed if one.head is not None or one.is_empty]
     read = FileAddresses(api.host, make_file_addresses(api.host), options.organizations)
     calls, elsewhere = GithubFileCalls(api, every), api.elsewhere(options.text_bases)
@@ -496,7 +495,7 @@ class _Organization:
         )
 
     def _members(self, people: People, memberships: Memberships) -> SnapshotPart:
-        """The part of the members, who change nothing while their teams are not known."""
+        """The part of the members, tentative while their teams are unknown."""
         items = []
         for member in people.members:
             number = member.database_id
@@ -518,14 +517,14 @@ class _Organization:
 def make_root_content(
     one: ListedRepository, options: GithubImportOptions, missing: list[Missing]
 ) -> RootContent:
-    """The files of a repository that its import begins with."""
+    """The root files of a repository."""
     found = zip(options.files, one.catalog_files, strict=False)
     catalog = next(((path, blob.content()) for path, blob in found if blob), None)
     return RootContent(catalog, one.codeowners.text if one.codeowners else None, missing)
 
 
 class RepositoryHint(NamedTuple):
-    """Repository that an event was about: its node id, and its path there."""
+    """Repository of an event: its node id, and its path in the event."""
 
     node: str
     slug: str
@@ -535,7 +534,7 @@ class RepositoryHint(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> Self:
-        """The hint that was written so."""
+        """The hint parsed from its text form."""
         node, _, slug = text.partition(" ")
         return cls(node, slug)
 
@@ -558,10 +557,10 @@ class _Found:
 async def reread_github(
     api: GithubApi, options: GithubImportOptions, hints: Sequence[str]
 ) -> Snapshot:
-    """A snapshot of nothing but the hinted repositories, as GitHub shows them now.
+    """A snapshot of only the hinted repositories, as GitHub shows them now.
 
-    One that GitHub does not know is lost, as are those that the credential may not see any more:
-    they look the same. Any other failure leaves it unread.
+    A repository unknown to GitHub is lost; so is a repository that the credential can no longer
+    see, which looks the same. Any other failure leaves the repository unread.
     """
     logins = {login.lower(): login for login in options.organizations}
     found = {login: _Found() for login in logins.values()}
@@ -607,7 +606,7 @@ async def _ask_hinted(
             continue
         missing = told.failure or (errors[0].missing if errors else UNUSABLE)
         if node is not None or missing.outcome is Outcome.NOT_FOUND:
-            # It is with an owner that is not imported, or nowhere.
+            # The repository has an owner that is not imported, or no longer exists.
             of_hint.lost.add(hint.slug)
         else:
             text = f"it cannot be read again: {missing.reason}"
@@ -643,7 +642,7 @@ async def _make_hinted_parts(
     await files.remember()
     made = part.part(None, ())
     read = {place.origin_of(one.slug) for one in hosted}
-    # A former name may be that of another repository by now.
+    # A former name may belong to another repository by now.
     present = await get_present_origins(api.memory, place)
     read.update(*(former.get(origin, frozenset()) - present for origin in read.copy()))
     some = SnapshotPart(
@@ -672,7 +671,7 @@ class _Event(msgspec.Struct):
 
 
 def make_event_rules(options: GithubImportOptions) -> EventRules | None:
-    """The rules for events, if there is a secret to prove them with."""
+    """The rules for events, if there is a secret to verify them."""
     if not options.webhook_secret:
         return None
     key = options.webhook_secret.encode()
@@ -684,7 +683,7 @@ def make_event_rules(options: GithubImportOptions) -> EventRules | None:
 def find_event_hints(headers: Mapping[bytes, bytes], body: bytes | bytearray) -> frozenset[str]:
     """The repository of a push to its default branch, or of a change of the repository itself.
 
-    Empty for other events. Raises InputError for a body that is none of an event.
+    Empty for other events. Raises InputError for a body that is not an event.
     """
     name = headers.get(_EVENT_HEADER)
     if name not in (b"push", b"repository"):

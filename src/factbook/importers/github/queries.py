@@ -1,7 +1,7 @@
 """Queries of GitHub about an organization and its files, and the answers.
 
 In GraphQL documents logins, paths and cursors are variables. Listings are read to their end, or
-told to be incomplete; files are asked for many in one request.
+marked incomplete; many files are requested at once.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -109,7 +109,7 @@ class GithubBlob(GraphqlStruct):
     byte_size: int = 0
 
     def content(self) -> bytes | Missing:
-        """The whole file, or the reason that it is not there."""
+        """The whole file, or the reason for a missing one."""
         if self.text is None:
             return Missing(Outcome.NOT_APPLICABLE, "the file is not text; save it in UTF-8")
         if self.is_truncated:
@@ -179,7 +179,7 @@ class ListedRepository(GraphqlStruct):
 
     @property
     def codeowners(self) -> GithubBlob | None:
-        """The file that names owners: the first that there is."""
+        """The first existing CODEOWNERS file."""
         return next((one for one in (self.c0, self.c1, self.c2) if one), None)
 
     @property
@@ -214,7 +214,7 @@ class _Access(GraphqlStruct):
 
 
 class AccessPage(GraphqlStruct):
-    """Page of the repositories that a team may use."""
+    """Page of the repositories that a team can access."""
 
     edges: list[_Access | None]
     page_info: ConnectionPosition
@@ -263,7 +263,7 @@ class TeamAnswer(GraphqlStruct):
 
 
 class ListingAnswer(GraphqlStruct):
-    """Organization with one page, and what the credential may do there."""
+    """Organization with one page, and the credential's permissions there."""
 
     page: OrganizationPage | None = None
     viewer_is_a_member: bool = False
@@ -296,7 +296,7 @@ def make_repositories_query(files: int) -> str:
 
 @lru_cache(maxsize=8)
 def make_some_repositories_query(files: int) -> str:
-    """Query for the same of single repositories. Variables: ids, and those for the files."""
+    """Query for single repositories. Variables: ids, and those for the files."""
     given, fields = _make_file_fields(files)
     return f"""query Nodes($ids: [ID!]!, {given}) {{
   nodes(ids: $ids) {{
@@ -362,7 +362,7 @@ class Listing(Generic[Node]):
     missing: Missing | None = None
     errors: dict[int, list[GithubQueryError]] = field(default_factory=dict)
     rights: set[str] = field(default_factory=set)
-    total: int = 0  # the largest that a page has told: a later page may be wrong
+    total: int = 0  # the largest in any page: later pages may be wrong
 
 
 async def list_github_nodes(
@@ -374,9 +374,8 @@ async def list_github_nodes(
 ) -> Listing[Node]:
     """Every node of a connection of an organization, asked for by `query`.
 
-    `show` is told how many of how many have come.
-    Pages that are too heavy are made smaller. A page that fails, a node that is hidden and a list
-    with fewer nodes than it counts make the listing incomplete.
+    `show` gets the progress. Pages that are too expensive are made smaller. A failed page, a hidden
+    node, or fewer nodes than the total make the listing incomplete.
     """
     found = Listing[Node]()
     size, after = query.size, None
@@ -480,12 +479,12 @@ class GithubFileCalls:
         return await list_github_paths(self._api, listed.id, listed.name_with_owner, head)
 
     async def _ask(self, wanted: Sequence[FileLocation]) -> dict[FileLocation, Content]:
-        """The content of a few files, in halves if they are too heavy together."""
+        """The content of a few files, requested in halves if too expensive together."""
         variables: dict[str, Any] = {}
         for i, one in enumerate(wanted):
             owner, _, name = one.repository.partition("/")
             listed = self._listed.get(one.repository.lower())
-            # The HEAD is the one that was listed, even if it has moved.
+            # HEAD means the listed commit, even if the branch has moved.
             ref = listed.head if listed and one.ref == HEAD else None
             variables |= {f"o{i}": owner, f"n{i}": name, f"e{i}": f"{ref or one.ref}:{one.path}"}
         told = await self._api.ask(make_files_query(len(wanted)), variables)

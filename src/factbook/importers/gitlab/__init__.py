@@ -1,6 +1,6 @@
 """Importer of GitLab groups: projects, their catalog files, subgroups and members.
 
-A project is owned by its CODEOWNERS, by the group that it is in, or by one that it is shared with.
+A project's owner comes from CODEOWNERS, its own group, or a group that it is shared with.
 """
 
 from collections import Counter
@@ -78,7 +78,7 @@ _OUTSIDE: Final = (
     "one; add them to a group that is"
 )
 
-# What ends with a slash is all that is below, and `**` behind one is part of a name.
+# A trailing slash matches everything below; `**` after a slash is part of a name.
 _PATTERNS: Final = EVERYTHING - {"/**"} | {"/", "/**/", "**/"}
 
 
@@ -92,7 +92,7 @@ class GitlabImportOptions(CodeHostImportOptions, frozen=True, kw_only=True):
 
 
 class GroupPlace(NamedTuple):
-    """Group that entities are made of: those below it are named by their paths from there."""
+    """An imported group; groups below are named by their relative paths."""
 
     place: Place
     path: str
@@ -103,7 +103,7 @@ class GroupPlace(NamedTuple):
         return below.replace("/", "-")
 
     def group_ref(self, path: str) -> str:
-        """The reference of a group, which is unique among those that are imported."""
+        """The reference of a group, unique among imported groups."""
         is_known = path.lower() in self.place.groups
         return self.place.ref("group", path if is_known else self.name_of(path))
 
@@ -168,10 +168,9 @@ def _name_gitlab_annotation(at: GroupPlace, name: str) -> str:
 class GroupTree:
     """A group and those below it, by path in lower case, the group itself first.
 
-    Those that are marked for deletion are `deleted` instead, with everything below them.
-    `missing` says what was not read. `rights` are those of the credential: a member of the group
-    sees everything below it, anybody else what is in the groups that it is a member of, each of
-    which is a right.
+    Groups marked for deletion are in `deleted` instead, with everything below them. `missing` has
+    the unread parts. `rights` are those of the credential: a member of the group sees everything
+    below, other accounts only the groups of which they are members; each such group is a right.
     """
 
     root: ListedGroup | None = None
@@ -181,21 +180,21 @@ class GroupTree:
     rights: set[str] = field(default_factory=set)
 
     def is_deleted(self, path: str) -> bool:
-        """True for what is in a group that is marked for deletion."""
+        """True for a path in a group that is marked for deletion."""
         return any(f"{path.lower()}/".startswith(f"{group}/") for group in self.deleted)
 
     @property
     def seen(self) -> set[str]:
-        """The rights, and that there are groups below: a list that is suddenly empty is none."""
+        """The rights, including the presence of subgroups: a suddenly empty list is not trusted."""
         return self.rights | ({SUBGROUPS} if len(self.groups) + len(self.deleted) > 1 else set())
 
 
 @dataclass
 class GroupMembers:
-    """Members by id, and the ids of those of each group; `missing` says what was not read.
+    """Members by id, and the member ids of each group; `missing` has the unread parts.
 
-    Nobody is a member of the groups that are `deleted`. `outside` are sentences about groups that
-    were invited and are in none of these groups.
+    `deleted` groups have no members. `outside` has sentences about invited groups that are outside
+    these groups.
     """
 
     members: dict[int, GroupMember] = field(default_factory=dict)
@@ -205,11 +204,11 @@ class GroupMembers:
     outside: list[str] = field(default_factory=list)
 
     def groups_of(self, member: GroupMember) -> set[int]:
-        """The ids of the groups that somebody is a member of."""
+        """The ids of a member's groups."""
         return {group for group, ids in self.of_group.items() if member.id in ids}
 
     def add(self, later: "GroupMembers") -> None:
-        """Take over a later reading; who is only in the earlier one stays with its groups."""
+        """Merge a later reading; people only in the earlier one keep their groups."""
         gone = self.members.keys() - later.members.keys()
         self.members |= later.members
         self.of_group = {id_: ids & gone for id_, ids in self.of_group.items()}
@@ -220,7 +219,7 @@ class GroupMembers:
 
     @property
     def seen(self) -> set[str]:
-        """The groups with members, as rights: a list that is suddenly empty is not believed."""
+        """The groups with members, as rights: a suddenly empty list is not trusted."""
         groups = self.deleted.union(group for group, ids in self.of_group.items() if ids)
         return {f"members of group {group}" for group in groups}
 
@@ -253,7 +252,7 @@ async def read_group_tree(api: GitlabApi, name: str) -> GroupTree:
     if member is True:
         tree.rights = {MEMBERSHIP}
         return tree
-    # A public group is shown to everybody, without what is private in it.
+    # Public groups are visible to everyone, without their private content.
     joined = await list_gitlab_rows(
         api, target, ListedGroup, min_access_level=GUEST, **NEWEST_FIRST
     )
@@ -265,8 +264,8 @@ async def read_group_tree(api: GitlabApi, name: str) -> GroupTree:
 async def read_group_members(api: GitlabApi, tree: GroupTree) -> GroupMembers:
     """The direct members of each group, and those of the groups that are invited into it.
 
-    They are read again when somebody who was a member is none: one who goes from one group to
-    another meanwhile may be in neither.
+    Members are read again if a former member is missing: a person moving between groups meanwhile
+    may be in neither list.
     """
     found = await _read_direct_members(api, tree)
     if found.missing or tree.root is None:
@@ -363,9 +362,9 @@ class ProjectOwners:
     def of(self, one: HostedRepository, root: RootContent) -> Ownership:
         """The owner of a project.
 
-        It is the first owner of the last line for `*` in CODEOWNERS that is a group or member, else
-        the subgroup that the project is in, else the only group that may maintain it. While some
-        people are not known, an owner may be missing that was known before.
+        The owner is the first group or member in the last CODEOWNERS line for `*`, else the
+        project's subgroup, else the only group with maintainer access. While some people are
+        unknown, a previously known owner may be missing.
         """
         ref = self._codeowner(root.codeowners) if root.codeowners is not None else None
         if ref is None and self._members is not None:
@@ -396,7 +395,7 @@ class ProjectOwners:
 
 @dataclass
 class _ReadGroup:
-    """Everything of a group that files are not needed for."""
+    """Everything of a group except files."""
 
     at: GroupPlace
     tree: GroupTree
@@ -477,7 +476,7 @@ async def _read_group(
 def _open_files(
     api: GitlabApi, options: GitlabImportOptions, read: list[_ReadGroup]
 ) -> HostedFiles:
-    """Access to the files; projects whose last commit is not known are as those not listed."""
+    """Access to the files; projects with an unknown last commit are treated as unlisted."""
     known = [project for one in read for project in one.hosted if one.roots[project.number].is_read]
     owners = [one.at.path for one in read]
     addresses = FileAddresses(api.host, ADDRESSES, owners, "a group")
@@ -496,7 +495,7 @@ async def _make_project_parts(
     rows, complete = one.listed.rows, not one.listed.missing
     hosted = await name_components(api.memory, one.at.place, one.hosted, complete=complete)
     owners = ProjectOwners(one.at, rows, one.tree, one.members, api.now)
-    # The name that GitLab gives to what it will delete is none of those that it had.
+    # GitLab's name for a project marked for deletion is not a former name.
     remaining = [each for each in hosted if not each.is_deleted]
     former = await remember_former_names(api.memory, one.at.place, remaining)
     part = RepositoryPart(
@@ -541,7 +540,7 @@ def _add_group_members(one: _ReadGroup, members: GroupMembers, memberships: Memb
 def _make_gitlab_members_part(
     one: _ReadGroup, members: GroupMembers, memberships: Memberships, left_out: Counter[str]
 ) -> SnapshotPart:
-    """The part of the members, who change nothing while the members of some group are missing."""
+    """The part of the members, tentative while members of any group are missing."""
     missing = [*one.tree.missing, *members.missing]
     items = []
     for member in select_people(members.members.values(), left_out):

@@ -1,7 +1,7 @@
 """Queries of GitLab about a group and the files of its projects, and the answers.
 
-In GraphQL documents paths, ids and branches are variables. Listings are read to their end, or told
-to be incomplete; files are asked for many in one request.
+In GraphQL documents paths, ids and branches are variables. Listings are read to their end, or
+marked incomplete; many files are requested at once.
 """
 
 import re
@@ -38,7 +38,7 @@ from factbook.integrations.gitlab.api import (
 )
 from factbook.outbound.outcomes import REPEATED, UNUSABLE, Missing, Outcome, read_as
 
-# From here on a member of a group may do everything with its projects but delete them.
+# From this level on, group members may do anything with projects except delete them.
 MAINTAINER: Final = 40
 GUEST: Final = 10
 
@@ -47,7 +47,7 @@ _ACTIVE: Final = "active"
 _SERVICE: Final = re.compile(
     r"(?:group|project)_\d+_bot(?:_\w+)?|service_account_(?:\w+_)?[0-9a-f]{16,64}", re.ASCII
 )
-# The name that GitLab gives a group or project until it deletes it.
+# GitLab's name for a group or project that is marked for deletion.
 _DELETED: Final = re.compile(r"-deletion_scheduled-\d+(?:/|\Z)", re.ASCII)
 
 # REST
@@ -72,15 +72,15 @@ ROOTS_QUERY: Final = f"""query Roots($group: ID!, $ids: [ID!], $paths: [String!]
 }}
 """
 
-# What is made while a list is read comes before its first page. Behind the last it would make up
-# the total for another that a removal moved to a page that was read.
+# Newest first: a row appended at the end would hide, in the total, a row that a removal moved to
+# a page that was already read.
 NEWEST_FIRST: Final = {"order_by": "id", "sort": "desc"}
 
-# GitLab counts no longer lists.
+# GitLab reports no total for longer lists.
 _MOST_COUNTED: Final = 10_000
 _MOST_PAGES: Final = 1_000
 
-# Addresses that GitLab wrote earlier have no dash.
+# Older GitLab addresses have no dash.
 ADDRESSES: Final = (
     r"https?://{host}/api/v4/projects/(?P<slug>[^/]+)/repository/files/(?P<path>.+?)"
     r"(?:/(?:raw|blame))?",
@@ -127,7 +127,7 @@ class _Deletable(msgspec.Struct, kw_only=True):
     marked_for_deletion_at: str | None = None
 
     def is_deleted(self, path: str) -> bool:
-        """True if the group or project with this path is gone for its people."""
+        """True if the group or project with this path was deleted by its people."""
         marked = self.marked_for_deletion_on or self.marked_for_deletion_at
         return bool(marked or _DELETED.search(path))
 
@@ -185,12 +185,12 @@ class GroupMember(msgspec.Struct):
 
     @property
     def is_disabled(self) -> bool:
-        """True for somebody who may not sign in: blocked, banned, deactivated or not approved."""
+        """True for a person who may not sign in: blocked, banned, deactivated or not approved."""
         return self.state != _ACTIVE
 
 
 class CurrentUser(msgspec.Struct):
-    """Account that a credential is of."""
+    """Account of the credential."""
 
     id: int
 
@@ -212,7 +212,7 @@ class GitlabBlob(GraphqlStruct):
     size: int | str | None = None
 
     def content(self) -> Content:
-        """The whole file, or the reason that it is not there."""
+        """The whole file, or the reason for a missing one."""
         text = str(self.size)
         size = int(text) if text.isascii() and text.isdecimal() and len(text) < 16 else 0
         if size > LARGEST_FILE:
@@ -223,7 +223,7 @@ class GitlabBlob(GraphqlStruct):
 
 
 class BlobPage(GraphqlStruct):
-    """Files of a repository; one that is not there is not among them."""
+    """Files of a repository, without missing ones."""
 
     nodes: list[GitlabBlob | None]
 
@@ -239,13 +239,13 @@ class ProjectWithFiles(GraphqlStruct):
 
 
 class RootRepository(GitlabRepository):
-    """Repository with the files that an import begins with."""
+    """Repository with its root files."""
 
     blobs: BlobPage
 
 
 class ProjectRoot(GraphqlStruct):
-    """Project with its languages and the files that an import begins with."""
+    """Project with its languages and root files."""
 
     id: Annotated[str, Meta(pattern=r"^gid://gitlab/Project/[0-9]+\Z")]
     languages: list[Language] | None = None
@@ -280,8 +280,7 @@ async def list_gitlab_rows(
 ) -> RowListing[Row]:
     """Every row of a list.
 
-    A page that fails, a row of another form and a list with fewer rows than GitLab counts make the
-    listing incomplete.
+    A failed page, an invalid row, or fewer rows than GitLab's count make the listing incomplete.
     """
     found = RowListing[Row]()
     more: dict[str, str] = {}
@@ -321,13 +320,13 @@ class GitlabFileCalls:
         return await list_gitlab_paths(self._api, number, repository.slug, head)
 
     async def _ask(self, wanted: Sequence[FileLocation]) -> dict[FileLocation, Content]:
-        """The content of a few files, those of one project and branch together.
+        """The content of a few files, grouped by project and branch.
 
-        They are asked for in halves if they are too much together.
+        Requests that are too large are split in halves.
         """
         trees: dict[tuple[str, str | None], list[FileLocation]] = {}
         for one in wanted:
-            # The HEAD is the one that was listed, even if it has moved.
+            # HEAD means the listed commit, even if the branch has moved.
             ref = self._versions.get(one.repository) if one.ref == HEAD else one.ref
             trees.setdefault((one.repository, ref), []).append(one)
         variables: dict[str, Any] = {}
@@ -356,7 +355,7 @@ def index_by_path(found: BlobPage) -> dict[str, Content] | Missing:
 
 
 def _read_contents(told: GitlabQueryResult, name: str) -> dict[str, Content] | Missing:
-    """The files of a project that there are, or the reason that none were read."""
+    """The existing files of a project, or the reason if none were read."""
     failed = told.failure or told.below((name,))
     if failed is not None:
         return failed
@@ -370,7 +369,7 @@ def _read_contents(told: GitlabQueryResult, name: str) -> dict[str, Content] | M
 
 @dataclass
 class GitlabRoot:
-    """Root files of a project, its last commit if there is one, and its main language."""
+    """Root files of a project, its last commit if any, and its main language."""
 
     content: RootContent = field(default_factory=RootContent)
     version: str | None = None
@@ -378,7 +377,7 @@ class GitlabRoot:
 
     @property
     def is_read(self) -> bool:
-        """True if nothing that may be there is missing."""
+        """True if no existing file may be missing."""
         return not self.content.missing
 
 
@@ -413,7 +412,7 @@ class _RootReader:
         self._files = files
 
     async def read(self, projects: Sequence[ListedProject]) -> dict[int, GitlabRoot] | Missing:
-        """The root files of a few projects; or the reason that none were read."""
+        """The root files of a few projects, or the reason if none were read."""
         ids = [f"gid://gitlab/Project/{one.id}" for one in projects]
         paths = [*self._files, *CODEOWNERS_FILES]
         told = await self._api.ask(
@@ -450,5 +449,5 @@ class _RootReader:
 
 
 def _is_repository_off(project: ListedProject) -> bool:
-    """True for a project that has no repository to anybody."""
+    """True for a project whose repository is disabled for everyone."""
     return project.repository_access_level == _DISABLED
