@@ -141,7 +141,7 @@ class AllowedKinds(NamedTuple):
         return cls({name: frozenset(kind.lower() for kind in kinds) for name, kinds in given})
 
     def problem(self, set_name: str | None, kind: object) -> str:
-        """Why a set may not hold this kind; empty if it may."""
+        """The reason why a set may not hold this kind; empty if it may."""
         rows = [row for row in self.kinds if people_trust.matches_set([row], set_name)]
         if not rows or any(str(kind).lower() in self.kinds[row] for row in rows):
             return ""

@@ -92,7 +92,7 @@ class ChangedEntity(NamedTuple):
 
 
 class DefinitionPreview(NamedTuple):
-    """What a definition would change: counts as bars, changed entities, and test gaps.
+    """The changes a definition would make: counts as bars, changed entities, and test gaps.
 
     `figures` are (state, count now, count then); `tests` are the test results of a check.
     """
