@@ -1,4 +1,4 @@
-"""Trials of writes, checks and scorecards: the results they would have. Nothing is stored.
+"""Trials of writes, checks and scorecards: the results they would have, without storing anything.
 
 A trial's cost is computed before any check is evaluated; a trial that costs too much is refused.
 

@@ -4,7 +4,7 @@ Uvicorn limits the idle time between two requests. This module adds limits for r
 arrive, answers that aren't read, and framing bytes around a body.
 
 It also decides where a request ends. Requests to upgrade the protocol are read as if they didn't
-ask, including their body. Nothing is read after a refused request or the last of a connection.
+ask, including their body. Reading ends after a refused request or the last one of a connection.
 """
 
 import asyncio

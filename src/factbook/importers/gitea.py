@@ -93,7 +93,7 @@ _EVERY_REPOSITORY: Final = {"exclusive": "true", "sort": "id", "order": "desc"}
 
 
 class GiteaImportOptions(CodeHostImportOptions, frozen=True, kw_only=True):
-    """Organizations, and what is imported of them."""
+    """Organizations, and the parts to import."""
 
     organizations: Annotated[
         tuple[str, ...],
@@ -508,7 +508,7 @@ async def read_gitea(
 ) -> Snapshot:
     """A snapshot of the organizations: parts for the repositories, teams and members of each.
 
-    `show` is told what is being read.
+    `show` is called with the current step.
     """
     memberships, read = Memberships(api.memory, api.host), []
     for place in await find_places(api.memory, api.host, options.organizations, options.namespace):

@@ -88,7 +88,7 @@ _BRANCH: Final = "refs/heads/"
 
 
 class GithubImportOptions(CodeHostImportOptions, frozen=True, kw_only=True):
-    """Organizations, and what is imported of them."""
+    """Organizations, and the parts to import."""
 
     organizations: Annotated[
         tuple[str, ...],
@@ -343,7 +343,7 @@ async def read_github(
 ) -> Snapshot:
     """A snapshot of the organizations: parts for the repositories, teams and members of each.
 
-    `show` is told what is being read.
+    `show` is called with the current step.
     """
     left_out: Counter[str] = Counter()
     places = await find_places(api.memory, api.host, options.organizations, options.namespace)

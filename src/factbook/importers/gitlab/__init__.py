@@ -83,7 +83,7 @@ _PATTERNS: Final = EVERYTHING - {"/**"} | {"/", "/**/", "**/"}
 
 
 class GitlabImportOptions(CodeHostImportOptions, frozen=True, kw_only=True):
-    """Groups, and what is imported of them."""
+    """Groups, and the parts to import."""
 
     groups: Annotated[
         tuple[str, ...],
@@ -419,7 +419,7 @@ async def read_gitlab(
 ) -> Snapshot:
     """A snapshot of the groups: parts for the projects, groups and members of each.
 
-    `show` is told what is being read.
+    `show` is called with the current step.
     """
     places = await find_places(api.memory, api.host, options.groups, options.namespace)
     read = [await _read_group(api, place, options, show) for place in places]
