@@ -14,19 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from factbook.catalog.store.related_entities import CatalogPart
-from factbook.facts import across, store
+from factbook.facts import across, distribution, store
 from factbook.facts.across import (
     NO_WINDOW,
-    CountedValue,
-    CountedValues,
     EntityValue,
-    FactColumn,
     ValueFilter,
     ValueQuery,
     ValueWindow,
     find_ends,
 )
 from factbook.facts.datasource import parse_source
+from factbook.facts.distribution import CountedValue, CountedValues, FactColumn
 from factbook.facts.freshness import Latest, Observation, find_reason
 from factbook.facts.schema import NEVER_COLLECTED, Fact, FactType, reason_word
 from factbook.storage import Transaction
@@ -128,7 +126,7 @@ def expected(fact: Fact, stored: dict[str, Latest | None]) -> list[EntityValue]:
 
 def in_order(fact: Fact, row: EntityValue) -> Any:
     """The place of a value in the order of its type."""
-    place = across.value_position(fact, row.value)
+    place = distribution.value_position(fact, row.value)
     if fact.type == "string":
         return json.dumps(row.value, ensure_ascii=False)[1:-1].encode()
     return row.value if place is None else place
@@ -160,8 +158,8 @@ async def test_a_distribution_equals_one_that_is_counted_one_by_one(
         rows = expected(fact, stored)
         known = [row for row in rows if row.value is not None]
         column = FactColumn(SOURCE, fact)
-        counted = await across.count_values(database, column, part, "owner")
-        found = across.distribute_values(fact, counted, top=100, now=NOON)
+        counted = await distribution.count_values(database, column, part, "owner")
+        found = distribution.distribute_values(fact, counted, top=100, now=NOON)
         assert (found.entities, found.known) == (len(rows), len(known))
         reasons = Counter(reason_word(row.reason) for row in rows if row.reason is not None)
         assert Counter(found.reasons) == reasons
@@ -217,7 +215,7 @@ async def test_pages_equal_entities_that_are_ordered_and_chosen_one_by_one(
 def _filters(fact: Fact, known: list[EntityValue], chance: random.Random) -> list[ValueFilter]:
     found = [ValueFilter(known=True), ValueFilter(known=False), ValueFilter(reason="forbidden")]
     value = chance.choice(known).value
-    place = across.value_position(fact, value)
+    place = distribution.value_position(fact, value)
     if place is not None:
         found += [ValueFilter(least=place), ValueFilter(below=place)]
     if fact.type in {"string", "boolean", "integer", "float"}:
@@ -236,7 +234,7 @@ def test_bins_are_equal_and_have_every_value_once(values: list[float], whole: bo
     if whole:
         values = [float(math.floor(value)) for value in values]
     weighted = sorted(Counter(values).items())
-    found = across.bin_numbers(weighted, whole=whole)
+    found = distribution.bin_numbers(weighted, whole=whole)
     assert 1 <= len(found) <= 16
     for one in found:
         assert one.start is not None
@@ -250,18 +248,18 @@ def test_bins_are_equal_and_have_every_value_once(values: list[float], whole: bo
 @given(st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=40))
 def test_quartiles_are_those_of_the_values_in_a_row(values: list[float]) -> None:
     weighted = sorted(Counter(values).items())
-    assert across.find_quantile(weighted, 0) == min(values)
-    assert across.find_quantile(weighted, 1) == max(values)
-    assert across.find_quantile(weighted, 0.5) == pytest.approx(statistics.median(values))
+    assert distribution.find_quantile(weighted, 0) == min(values)
+    assert distribution.find_quantile(weighted, 1) == max(values)
+    assert distribution.find_quantile(weighted, 0.5) == pytest.approx(statistics.median(values))
     if len(values) > 1:
         quarters = statistics.quantiles(values, n=4, method="inclusive")
-        found = [across.find_quantile(weighted, n / 4) for n in (1, 2, 3)]
+        found = [distribution.find_quantile(weighted, n / 4) for n in (1, 2, 3)]
         assert found == pytest.approx(quarters, abs=1e-3)
 
 
 def test_the_mean_of_the_largest_numbers_is_a_number() -> None:
     rows = [CountedValue(None, 1.7e308, None, 9, 0, NOON, NOON)]
-    found = across.distribute_values(
+    found = distribution.distribute_values(
         Fact("x", "float"), CountedValues(None, rows, is_whole=True), top=1, now=NOON
     )
     assert found.spread is not None

@@ -38,7 +38,7 @@ OWNER: Final = {table: room for room, tables in OWNERS.items() for table in tabl
 # every reference, or find the rows of a page only after all of them.
 JOINS: Final = {
     "checks/results/result_queries.py": "entities",  # those of a state in order
-    "facts/across.py": "entities",  # a fact of all of them, known or not: an outer join
+    "facts/distribution.py": "entities",  # a fact of all of them, known or not: an outer join
     "checks/definitions/exemption_store.py": "entities",  # each with its entity
     "facts/history.py": "entities",  # each change with the reference of its entity
     "facts/retention.py": "entities",  # what the filter of a source leaves out, deleted unread

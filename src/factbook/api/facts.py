@@ -46,13 +46,12 @@ from factbook.facts import history as fact_history
 from factbook.facts.across import (
     CatalogFigures,
     EntityValue,
-    FactColumn,
-    GroupBy,
     KeptAnswer,
     ValueFilter,
     ValueQuery,
 )
 from factbook.facts.datasource import DataSource
+from factbook.facts.distribution import Distribution, FactColumn, GroupBy, Spread
 from factbook.facts.history import HistoryEntry, HistoryPosition
 from factbook.facts.pushed_facts import FactItem, FactItemResult
 from factbook.facts.schema import REASONS, Fact
@@ -508,7 +507,7 @@ def _render_distribution(
 
 
 def _add_distribution_values(
-    shown: facts.FactDistribution, fact: Fact, found: across.Distribution
+    shown: facts.FactDistribution, fact: Fact, found: Distribution
 ) -> None:
     if found.true is not None:
         shown.booleans = {"true": found.true, "false": found.known - found.true}
@@ -525,7 +524,7 @@ def _add_distribution_values(
         shown.distinct = found.distinct
 
 
-def _render_spread(fact: Fact, spread: across.Spread) -> facts.ValueSpread:
+def _render_spread(fact: Fact, spread: Spread) -> facts.ValueSpread:
     return facts.ValueSpread(
         min=_render_figure(fact, spread.least),
         lower_quartile=_render_figure(fact, spread.lower_quartile),

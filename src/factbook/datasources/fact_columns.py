@@ -15,14 +15,8 @@ from factbook.datasources.define import find_source
 from factbook.datasources.registry import Registry
 from factbook.errors import InputError, NotFoundError, one_of, suggestion
 from factbook.facts import freshness
-from factbook.facts.across import (
-    NUMBER_TYPES,
-    FactColumn,
-    ValueFilter,
-    ValuePlace,
-    ValueSort,
-    sql_member_name,
-)
+from factbook.facts.across import ValueFilter, ValuePlace, ValueSort
+from factbook.facts.distribution import NUMBER_TYPES, FactColumn, sql_member_name
 from factbook.facts.schema import REASONS, TYPES, Fact, moment_or_text
 from factbook.integrations import catalog
 from factbook.storage import Database

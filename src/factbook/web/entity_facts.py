@@ -16,9 +16,9 @@ from factbook.catalog.store.related_entities import CatalogPart
 from factbook.clock import DAY
 from factbook.datasources.registry import SourceSnapshot as Sources
 from factbook.errors import InputError, NotFoundError
-from factbook.facts import across, history, schema, store
-from factbook.facts.across import NUMBER_TYPES, FactColumn
+from factbook.facts import distribution, history, schema, store
 from factbook.facts.datasource import DataSource
+from factbook.facts.distribution import NUMBER_TYPES, FactColumn
 from factbook.facts.freshness import Latest, find_reason
 from factbook.facts.history import Excerpt, HistoryEntry, HistoryPosition, Point
 from factbook.facts.schema import NEVER_COLLECTED, NOT_APPLICABLE, Fact
@@ -617,8 +617,8 @@ async def _list_medians(
         parts.insert(0, ("Team", CatalogPart(owners=team), path))
     rows: list[Median] = []
     for title, part, path in parts:
-        counted = await across.count_values(database, FactColumn(source, fact), part, None)
-        found = across.distribute_values(fact, counted, top=0, now=0)
+        counted = await distribution.count_values(database, FactColumn(source, fact), part, None)
+        found = distribution.distribute_values(fact, counted, top=0, now=0)
         if found.spread is not None:
             median = formats.format_quantity(found.spread.median, formats.get_fact_unit(fact))
             rows.append(Median(title, median, found.known, path))

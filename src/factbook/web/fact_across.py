@@ -9,7 +9,14 @@ from factbook.clock import iso
 from factbook.datasources import fact_columns
 from factbook.errors import InputError
 from factbook.facts import across
-from factbook.facts.across import Bin, Distribution, EntityValue, GroupBy, GroupFigures, ValueQuery
+from factbook.facts.across import EntityValue, ValueQuery
+from factbook.facts.distribution import (
+    LONGEST_SHOWN_TEXT,
+    Bin,
+    Distribution,
+    GroupBy,
+    GroupFigures,
+)
 from factbook.facts.schema import Fact
 from factbook.http.csv_lines import CONTENT_TYPE, make_attachment_headers, stream_value_lines
 from factbook.http.requests import Reply
@@ -172,7 +179,7 @@ def _list_value_shares(address: Address, fact: Fact, found: Distribution) -> Ite
     for value, count in found.top:
         text = str(value)
         # A truncated text can't be a filter: it is only the start of the counted value.
-        is_whole = len(text) < across.LONGEST_SHOWN_TEXT // 2
+        is_whole = len(text) < LONGEST_SHOWN_TEXT // 2
         path = (
             _make_values_address(address, value=text)
             if is_whole and text and "\0" not in text
