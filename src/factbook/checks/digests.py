@@ -177,20 +177,18 @@ def _write_age(digest: Digest) -> str:
 
 def _list_sections(digest: Digest) -> list[tuple[str, list[str]]]:
     """Headings with their lines, failures first."""
-    found = [
-        (f"{_HEADINGS[word]} ({len(some)})", _write_changes(some))
-        for word in _HEADINGS
-        if (some := [one for one in digest.changes if one.after == word])
-    ]
+    sections: list[tuple[str, list[str]]] = []
+    for word, heading in _HEADINGS.items():
+        changes = [change for change in digest.changes if change.after == word]
+        if not changes:
+            continue
+        lines = [f"{one.check}: {one.entity} (was {one.before})" for one in changes[:_NAMED]]
+        if len(changes) > _NAMED:
+            lines.append(f"and {len(changes) - _NAMED} more")
+        sections.append((f"{heading} ({len(changes)})", lines))
     if digest.levels:
-        found.append(("Levels", [_write_move(one) for one in digest.levels[:_NAMED]]))
-    return found
-
-
-def _write_changes(changes: Sequence[NetChange]) -> list[str]:
-    named = [f"{one.check}: {one.entity} (was {one.before})" for one in changes[:_NAMED]]
-    more = len(changes) - len(named)
-    return [*named, f"and {more} more"] if more else named
+        sections.append(("Levels", [_write_move(move) for move in digest.levels[:_NAMED]]))
+    return sections
 
 
 def _write_move(one: LevelMove) -> str:
@@ -263,35 +261,34 @@ async def read_digest_of(
     of the previous digest: scorecards that it lacks are left out.
     """
     owners = await _list_owners_below(database, owner)
-    found = await _read_owner_changes(database, owners, since, until)
-    changes = net_changes(found[:_MOST_CHANGES], until)
+    changes = await _read_owner_changes(database, owners, since, until)
     levels, cards = await _read_owner_levels(database, owners, now)
     moves = [
         LevelMove(cards[id_].title, before[id_], own)
         for id_, own in levels.items()
         if id_ in before and before[id_] != own
     ]
-    link = None if public_url is None else public_url + await _link_page(database, owner)
-    age = await result_queries.read_age_of_checks(database, None, now)
-    told = Digest(
+    link = None
+    if public_url is not None:
+        page = "/scorecards"
+        if (
+            owner != EVERYTHING
+            and await stored_entities.read_entity_id(database, owner) is not None
+        ):
+            parts = re.split("[:/]", owner, maxsplit=2)
+            page = f"/catalog/{'/'.join(quote(part, safe='') for part in parts)}#standing"
+        link = public_url + page
+    digest = Digest(
         owner,
         since,
         until,
-        tuple(changes),
+        tuple(net_changes(changes[:_MOST_CHANGES], until)),
         tuple(moves),
-        age,
+        await result_queries.read_age_of_checks(database, None, now),
         link,
-        is_cut=len(found) > _MOST_CHANGES,
+        is_cut=len(changes) > _MOST_CHANGES,
     )
-    return told, levels
-
-
-async def _link_page(database: Database, owner: str) -> str:
-    """Path of the page with the scorecards of an owner, or of everyone."""
-    if owner == EVERYTHING or await stored_entities.read_entity_id(database, owner) is None:
-        return "/scorecards"
-    parts = re.split("[:/]", owner, maxsplit=2)
-    return f"/catalog/{'/'.join(quote(part, safe='') for part in parts)}#standing"
+    return digest, levels
 
 
 async def read_digest_levels(database: Database, owner: str, now: int) -> DigestLevels:

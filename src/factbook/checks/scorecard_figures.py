@@ -405,15 +405,14 @@ def list_next_steps(
     card: Scorecard, found: Iterable[CheckResult], now: int
 ) -> list[tuple[Step, CheckResult]]:
     """The next steps of an entity with these results, each with its result."""
-    counted = {one.check.id: one for one in found if _is_counted_result(one, now)}
+    counted = {
+        result.check.id: result
+        for result in found
+        if result.check.severity != "advisory" and (result.check.effective_from or 0) <= now
+    }
     places = {id_: place for place, id_ in enumerate(counted, 1)}
     left = Grader(card, places).steps(bytes(one.state for one in counted.values()))
     return [(step, counted[step.check]) for step in left]
-
-
-def _is_counted_result(result: CheckResult, now: int) -> bool:
-    check = result.check
-    return check.severity != "advisory" and (check.effective_from or 0) <= now
 
 
 class MatrixFilter(NamedTuple):

@@ -133,15 +133,25 @@ class TakenOver:
         self.remarks: list[ItemRemark] = []
 
     def add(self, kind: Kind, item: str, document: dict[str, Any], remarks: Remarks) -> None:
-        """Add a document, unless a remark or this service refuses it."""
-        kept = {name: value for name, value in document.items() if value not in (None, [], {}, "")}
-        if kept.get("id") in self.taken(kind):
-            remarks.refuse("id", f"{kept['id']} is the id of another one")
-        for path, name in _list_variables(kept):
+        """Add a document, with tests for a check, unless a remark or this service refuses it."""
+        document = {
+            name: value for name, value in document.items() if value not in (None, [], {}, "")
+        }
+        if document.get("id") in self.taken(kind):
+            remarks.refuse("id", f"{document['id']} is the id of another one")
+        for path, name in _list_variables(document):
             remarks.change(path, f"{name} is a variable of the configuration, and isn't filled in")
         if not remarks.refuses:
             try:
-                self.documents.append(DefinitionDocument(kind, _check_whole(kind, kept)))
+                if kind == "check":
+                    check = parse_check(document)
+                    facts = list(language.walk_references(check.rule))
+                    # There are no sample values for parts of objects.
+                    if facts and not any(fact.path for fact in facts):
+                        document["tests"] = _make_tests(check)
+                else:
+                    scorecard.parse_scorecard(document)
+                self.documents.append(DefinitionDocument(kind, document))
             except InvalidItemsError as error:
                 for problem in error.problem_list:
                     remarks.refuse(problem["path"], problem["message"])
@@ -167,14 +177,6 @@ def _list_variables(document: Any) -> Iterator[tuple[str, str]]:
             waiting += [(f"{path}.{name}".removeprefix("."), one) for name, one in value.items()]
         elif isinstance(value, list):
             waiting += [(f"{path}[{position}]", one) for position, one in enumerate(value)]
-
-
-def _check_whole(kind: Kind, document: dict[str, Any]) -> dict[str, Any]:
-    """The document, with tests added to a check; raises InvalidItemsError if it is invalid."""
-    if kind == "check":
-        return _add_tests(document, parse_check(document))
-    scorecard.parse_scorecard(document)
-    return document
 
 
 def _make_tests(check: Check) -> list[dict[str, Any]]:
@@ -211,14 +213,6 @@ def _pick_values(leaves: list[FactCondition]) -> list[Any]:
         return [list(dict.fromkeys(items)), [], *([one] for one in dict.fromkeys(items))]
     plain = [leaf for leaf in leaves if check_trial.find_facet(leaf).name == "value"]
     return check_trial.sample_values(plain) or [1, 2, 3]
-
-
-def _add_tests(document: Mapping[str, Any], check: Check) -> dict[str, Any]:
-    """The check document with tests, unless it reads parts of objects."""
-    leaves = [leaf for _, leaf in language.walk_leaves(check.rule)]
-    if any(reference.path for reference in language.walk_references(check.rule)) or not leaves:
-        return dict(document)
-    return {**document, "tests": _make_tests(check)}
 
 
 _FAILURE: Final = "failureMetadata"
@@ -390,25 +384,24 @@ class Translation:
             if name in condition and name != "name":
                 self._remarks.change(f"{path}.{name}", "is left out; it changes no result")
         if "condition" in condition:
-            return self._named(condition["condition"], f"{path}.condition", depth)
+            shared = condition["condition"]
+            if not isinstance(shared, str) or shared not in self._shared:
+                self._remarks.refuse(f"{path}.condition", "names a condition that is not there")
+                return {}
+            return self.of(self._shared[shared], f"{path}.condition", depth + 1)
         for name in ("all", "any"):
-            if name in condition:
-                return {name: self._each(condition[name], f"{path}.{name}", depth)}
+            if name not in condition:
+                continue
+            items, place = condition[name], f"{path}.{name}"
+            if not isinstance(items, list) or not items:
+                self._remarks.refuse(place, "has no conditions; the engine takes that for true")
+                return {name: []}
+            return {
+                name: [self.of(item, f"{place}[{i}]", depth + 1) for i, item in enumerate(items)]
+            }
         if "not" in condition:
             return {"not": self.of(condition["not"], f"{path}.not", depth + 1)}
         return self._leaf(condition, path)
-
-    def _each(self, conditions: object, path: str, depth: int) -> list[dict[str, Any]]:
-        if not isinstance(conditions, list) or not conditions:
-            self._remarks.refuse(path, "has no conditions; the engine takes that for true")
-            return []
-        return [self.of(one, f"{path}[{i}]", depth + 1) for i, one in enumerate(conditions)]
-
-    def _named(self, name: object, path: str, depth: int) -> dict[str, Any]:
-        if not isinstance(name, str) or name not in self._shared:
-            self._remarks.refuse(path, "names a condition that is not there")
-            return {}
-        return self.of(self._shared[name], path, depth + 1)
 
     def _leaf(self, condition: dict[str, Any], path: str) -> dict[str, Any]:
         for name in condition.keys() - _LEAF_MEMBERS:
@@ -521,8 +514,10 @@ def take_over_backstage(config: object, sources: Sources) -> TakenOver:
 
     `sources` maps ids of fact retrievers there to data source ids here.
     """
-    checks = _walk_checks(config, "techInsights", "factChecker", "checks")
-    if not checks:
+    checks: Any = config
+    for name in ("techInsights", "factChecker", "checks"):
+        checks = checks.get(name) if isinstance(checks, dict) else None
+    if not isinstance(checks, dict) or not checks:
         raise InputError("There are no checks below techInsights.factChecker.checks.")
     if len(checks) > MOST_TAKEN_OVER:
         raise InputError(f"There are more than {MOST_TAKEN_OVER} checks.")
@@ -608,12 +603,6 @@ def _add_rank_scorecard(ranks: Mapping[str, Any], found: TakenOver) -> None:
     found.add("scorecard", _RANK_SCORECARD, document, Remarks())
 
 
-def _walk_checks(config: object, *names: str) -> Mapping[str, Any]:
-    for name in names:
-        config = config.get(name) if isinstance(config, dict) else None
-    return config if isinstance(config, dict) else {}
-
-
 Names = Mapping[str, tuple[str, str]]
 
 
@@ -643,16 +632,15 @@ def take_over_roadie(export: object, sources: Sources) -> TakenOver:
 
 def _list_exported(export: object, name: str) -> list[dict[str, Any]]:
     """The items of a list, which may be the whole response or its member `items`."""
-    given = export.get(name) if isinstance(export, dict) else None
-    if isinstance(given, dict):
-        given = given.get("items")
-    if name == "checks" and (isinstance(export, list) or _is_roadie_check(export)):
-        given = export if isinstance(export, list) else [export]
-    return [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
-
-
-def _is_roadie_check(export: object) -> bool:
-    return isinstance(export, dict) and ("rule" in export or "conditions" in export)
+    items = export.get(name) if isinstance(export, dict) else None
+    if isinstance(items, dict):
+        items = items.get("items")
+    if name == "checks":
+        if isinstance(export, list):
+            items = export
+        elif isinstance(export, dict) and ("rule" in export or "conditions" in export):
+            items = [export]  # a single check
+    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
 
 
 def _name_item(given: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
@@ -102,10 +102,11 @@ class TrialBudget:
     def charge(self, steps: int) -> None:
         """Reserve steps in advance; raises InputError, TooManyRequestsError."""
         if steps > self._left:
+            percent = 100 * (MOST_STEPS - self._left + steps) // MOST_STEPS
             raise InputError(
                 "The trial would take too long and wasn't evaluated: its checks, entities and "
-                f"patterns cost {_to_share(MOST_STEPS - self._left + steps)} of what one trial may "
-                "cost. Try fewer entities at once, or smaller patterns."
+                f"patterns cost {percent:,} % of what one trial may cost. Try fewer entities at "
+                "once, or smaller patterns."
             )
         self._left -= steps
         self._allowance.take(steps)
@@ -213,10 +214,6 @@ def count_pattern_steps(checks: Iterable[CompiledCheck], entity: CheckedEntity) 
     return steps
 
 
-def _to_share(steps: int) -> str:
-    return f"{100 * steps // MOST_STEPS:,} %"
-
-
 class ResultDifference(NamedTuple):
     """A result that would change, in words; `before` is None for a new entity."""
 
@@ -283,7 +280,13 @@ class WriteTrial:
         self, known: CheckSet, touched: list[TouchedEntity], budget: TrialBudget, look: Look | None
     ) -> None:
         times = 1 if look is None else _TIMES_LOOKED_AT
-        budget.charge(times * sum(map(_count_steps_touched, touched)))
+        # Paths into objects come on top, see `_differences`.
+        steps = 0
+        for one in touched:
+            checks = _list_compiled(one)
+            steps += EVALUATION_STEPS * len(checks)
+            steps += count_pattern_steps(checks, one.subject.entity)
+        budget.charge(times * steps)
         found = EvaluatedTrial(known, {}, [], budget)
         for one in touched:
             found.differences.extend(self._differences(found, one))
@@ -317,12 +320,6 @@ def _list_compiled(touched: TouchedEntity) -> Sequence[CompiledCheck]:
     matching = touched.subject.matching
     checks = touched.selection.checks if matching is None else matching.inside
     return [one.compiled for one in checks]
-
-
-def _count_steps_touched(touched: TouchedEntity) -> int:
-    """The steps for evaluating an entity, except for paths into objects."""
-    checks = _list_compiled(touched)
-    return EVALUATION_STEPS * len(checks) + count_pattern_steps(checks, touched.subject.entity)
 
 
 Values = Mapping[str, object]
@@ -786,15 +783,11 @@ class _Preview:
 
 def replace_facts(latest: Mapping[str, Latest], facts: Facts, now: int) -> dict[str, Latest]:
     """The latest facts of an entity with assumed facts put in."""
-    changed = {
-        source: _replace_values(latest.get(source), values, now) for source, values in facts.items()
-    }
+    changed = {}
+    for source, values in facts.items():
+        before = latest.get(source) or Latest({}, {}, "", now)
+        changed[source] = before._replace(facts={**before.facts, **values}, written_at=now)
     return {**latest, **changed}
-
-
-def _replace_values(latest: Latest | None, values: Mapping[str, object], now: int) -> Latest:
-    before = latest or Latest({}, {}, "", now)
-    return before._replace(facts={**before.facts, **values}, written_at=now)
 
 
 def _count_previewed(states: Mapping[int, int]) -> StateCounts:
@@ -846,7 +839,10 @@ async def _preview_scorecard_within(
     stored = await scorecard_store.one(database, card.id)
     slot = stored.slot if stored else None
     names = _list_level_names(card)
-    former = _name_entity(stored.published, names) if stored and stored.published else names
+    former = names
+    if stored and stored.published:
+        with suppress(FactbookError):  # another release accepted it
+            former = _list_level_names(parse_scorecard(stored.published))
     grader = Grader(card, _count_standings(known, now))
     levels, changed, after = Counter[int](), list[PreviewedLevel](), 0
     while portion := await stored_entities.page_refs(database, after, _GRADED_AT_ONCE, []):
@@ -916,10 +912,3 @@ def _count_standings(known: CheckSet, now: int) -> dict[str, int]:
 def _list_level_names(card: Scorecard) -> list[str]:
     """The ids of the levels by rank."""
     return ["", *(level.id for level in card.levels)]
-
-
-def _name_entity(document: Mapping[str, object], otherwise: list[str]) -> list[str]:
-    try:
-        return _list_level_names(parse_scorecard(document))
-    except FactbookError:
-        return otherwise  # another release accepted it

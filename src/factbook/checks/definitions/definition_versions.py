@@ -220,9 +220,11 @@ def begin_grading(transaction: Transaction, stored: StoredScorecard, now: int) -
     So all pending slots have the same progress. The transaction holds the definitions lock
     exclusively, here and in the functions below.
     """
-    transaction.run(
-        _BEGIN_GRADING, (stored.pending_slot or _find_free_grade_slot(transaction), now, stored.id)
-    )
+    slot = stored.pending_slot
+    if not slot:
+        used = {number for row in transaction.all(_USED_GRADE_SLOTS) for number in row}
+        slot = next(number for number in count(1) if number not in used)
+    transaction.run(_BEGIN_GRADING, (slot, now, stored.id))
     for sql in _FORGET_PENDING:
         transaction.run(sql)
     transaction.run(_RESTART_GRADING)
@@ -262,11 +264,6 @@ def forget_card_counts(transaction: Transaction, stored: StoredScorecard) -> Non
 def _forget_slot_counts(transaction: Transaction, slot: int | None) -> None:
     for sql in _FORGET_COUNTS:
         transaction.run(sql, (slot,))
-
-
-def _find_free_grade_slot(transaction: Transaction) -> int:
-    used = {slot for slots in transaction.all(_USED_GRADE_SLOTS) for slot in slots}
-    return next(slot for slot in count(1) if slot not in used)
 
 
 class ScorecardStore(StagedStore[StoredScorecard]):

@@ -12,7 +12,7 @@ facts missing at one host don't cause unknown results at another.
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache, partial
 from importlib.resources import files
 from typing import Any, Final, NamedTuple, TypeVar
@@ -111,30 +111,31 @@ def find_check_problems(check: Check, context: CheckContext) -> list[Problem]:
     for path, rule in check.rules():
         validate_rule(rule, path, context, mistakes.report)
     _validate_cycle(check, context, mistakes.report)
-    for path, fact in _walk_template_facts(check):
-        _find_fact(fact, context, _report_at(path, mistakes.report))
-    return mistakes.found
-
-
-def _walk_template_facts(check: Check) -> Iterator[tuple[str, FactReference]]:
     for path, text in check.templates():
         for fact in check_definition.parse_template(text).facts():
-            yield path, fact
+            _find_fact(fact, context, _report_at(path, mistakes.report))
+    return mistakes.found
 
 
 def validate_rule(rule: Rule, path: str, context: CheckContext, report: Report) -> None:
     """Report every mistake in a condition's references, with its path."""
     mistakes = 0
 
-    def told(where: str, message: str) -> None:
+    def report_mistake(where: str, message: str) -> None:
         nonlocal mistakes
         mistakes += 1
         report(where, message)
 
+    def find_type(reference: FactReference) -> FactType | None:
+        source = context.sources.get(reference.source)
+        if source is None or reference.path is not None:
+            return None
+        return next((fact.type for fact in source.schema if fact.name == reference.fact), None)
+
     for where, leaf in language.walk_leaves(rule, path):
-        _validate_comparison(leaf, where, context, told)
+        _validate_comparison(leaf, where, context, report_mistake)
     if not mistakes:
-        report_constant(rule, path, lambda fact: _find_fact_type(fact, context), report)
+        report_constant(rule, path, find_type, report)
 
 
 def _validate_comparison(
@@ -232,28 +233,20 @@ def _validate_other_fact(
     if other.source == CHECKS:
         report(f"{path}.source", "cannot be the state of a check")
         return
-    found = _find_fact(other, context, _report_below(path, report))
-    if found is None or fact is None or leaf.fact.path or other.path:
+    bound = _find_fact(other, context, _report_below(path, report))
+    if bound is None or fact is None or leaf.fact.path or other.path:
         return
-    if not _are_comparable_types(OPERATORS[leaf.operator], fact.type, found.type):
-        report(path, f"is of type {found.type}, which {fact.type} is not compared with")
-    elif fact.unit != found.unit and {fact.type, found.type} <= _NUMBERS:
-        report(path, f"is in {found.unit or 'no unit'}, and {fact.name} in {fact.unit or 'none'}")
-
-
-def _are_comparable_types(operator: Operator, type_: FactType, other: FactType) -> bool:
-    if operator.form is ValueForm.LIST:
-        return other == "set"
-    if type_ == "set":
-        return other in _NUMBERS or other == "string"
-    return type_ == other or {type_, other} <= _NUMBERS
-
-
-def _find_fact_type(reference: FactReference, context: CheckContext) -> FactType | None:
-    source = context.sources.get(reference.source)
-    if source is None or reference.path is not None:
-        return None
-    return next((fact.type for fact in source.schema if fact.name == reference.fact), None)
+    are_numbers = {fact.type, bound.type} <= _NUMBERS
+    if OPERATORS[leaf.operator].form is ValueForm.LIST:
+        is_comparable = bound.type == "set"
+    elif fact.type == "set":
+        is_comparable = bound.type in _NUMBERS or bound.type == "string"
+    else:
+        is_comparable = fact.type == bound.type or are_numbers
+    if not is_comparable:
+        report(path, f"is of type {bound.type}, which {fact.type} is not compared with")
+    elif fact.unit != bound.unit and are_numbers:
+        report(path, f"is in {bound.unit or 'no unit'}, and {fact.name} in {fact.unit or 'none'}")
 
 
 def _validate_cycle(check: Check, context: CheckContext, report: Report) -> None:
@@ -284,19 +277,13 @@ def _suggest_near(name: str, names: Sequence[str]) -> str:
 
 def list_needed_permissions(check: Check) -> tuple[str, ...]:
     """The permissions needed to read the sources of the check, sorted."""
-    found = {
-        _PERMISSIONS_OF_SOURCES.get(source, SOURCE_READ) for source in _walk_read_sources(check)
-    }
-    if check.applies_to is not None:
-        found.add(CATALOG_READ)
-    return tuple(sorted(found))
-
-
-def _walk_read_sources(check: Check) -> Iterator[str]:
-    for _, rule in check.rules():
-        yield from (fact.source for fact in language.walk_references(rule))
+    sources = {fact.source for _, rule in check.rules() for fact in language.walk_references(rule)}
     for _, text in check.templates():
-        yield from check_definition.parse_template(text).sources()
+        sources |= check_definition.parse_template(text).sources()
+    permissions = {_PERMISSIONS_OF_SOURCES.get(source, SOURCE_READ) for source in sources}
+    if check.applies_to is not None:
+        permissions.add(CATALOG_READ)
+    return tuple(sorted(permissions))
 
 
 CheckDocument = dict[str, Any]
@@ -636,24 +623,28 @@ class MissingFact(NamedTuple):
 
 def list_starter_documents(sources: Iterable[DataSource]) -> list[DefinitionDocument]:
     """The starter checks for the catalog and these code hosts, and the scorecard."""
-    given = _load_starter()
-    found = [*given["catalog"]]
-    for source in sorted(sources, key=lambda one: one.id):
-        known = {fact.name for fact in source.schema}
-        found += [
-            _make_host_check(one, source) for one in given["codeHost"] if one["fact"] in known
+    starter = _load_starter()
+    templates = [*starter["catalog"]]
+    for source in sorted(sources, key=lambda source: source.id):
+        facts = {fact.name for fact in source.schema}
+        templates += [
+            _make_host_check(template, source)
+            for template in starter["codeHost"]
+            if template["fact"] in facts
         ]
-    card = {
-        **given["scorecard"],
-        "entries": [
-            {"check": one["check"], **{name: one[name] for name in _OF_ENTRY if name in one}}
-            for one in found
-        ],
-    }
-    return [
-        *(DefinitionDocument("check", _make_check(one, card["appliesTo"])) for one in found),
-        DefinitionDocument("scorecard", card),
-    ]
+    checks, entries = list[DefinitionDocument](), list[dict[str, Any]]()
+    for template in templates:
+        id_ = template["check"]
+        entries.append(
+            {"check": id_, **{name: template[name] for name in _OF_ENTRY if name in template}}
+        )
+        rest = {
+            name: value for name, value in template.items() if name not in {"check", *_OF_ENTRY}
+        }
+        check = {"id": id_, "appliesTo": starter["scorecard"]["appliesTo"], **rest}
+        checks.append(DefinitionDocument("check", check))
+    card = {**starter["scorecard"], "entries": entries}
+    return [*checks, DefinitionDocument("scorecard", card)]
 
 
 def list_missing_facts(sources: Iterable[DataSource]) -> list[MissingFact]:
@@ -679,11 +670,6 @@ def adopt_starter(
         else:
             kept.append(document["id"])
     return Adoption(tuple(made), tuple(kept))
-
-
-def _make_check(one: Mapping[str, Any], applies_to: Any) -> dict[str, Any]:
-    rest = {name: value for name, value in one.items() if name not in {"check", *_OF_ENTRY}}
-    return {"id": one["check"], "appliesTo": applies_to, **rest}
 
 
 def _make_host_check(one: Mapping[str, Any], source: DataSource) -> dict[str, Any]:

@@ -416,12 +416,18 @@ def list_holding_exemptions(
     transaction: Transaction, entity_ids: Sequence[int], now: int
 ) -> dict[int, EntityExemptions]:
     """Active exemptions by entity; entities without any are left out."""
-    found: dict[int, list[Exemption]] = {}
+    holding: dict[int, list[Exemption]] = {}
     for entity_id, *row in transaction.all(_APPROVED, (list(entity_ids),)):
-        one = Exemption(*row)
-        if one.holds(now):
-            found.setdefault(entity_id, []).append(one)
-    return {id_: _join_exemptions(exemptions) for id_, exemptions in found.items()}
+        exemption = Exemption(*row)
+        if exemption.holds(now):
+            holding.setdefault(entity_id, []).append(exemption)
+    return {
+        id_: EntityExemptions(
+            frozenset(one.check for one in exemptions if one.check),
+            frozenset(one.scorecard for one in exemptions if one.scorecard),
+        )
+        for id_, exemptions in holding.items()
+    }
 
 
 def get_exemption_within(transaction: Transaction, exemption_id: str) -> Exemption:
@@ -467,11 +473,6 @@ def _change_locked(
     for id_ in ids:
         transaction.lock(f"exemption {id_}")
     return {id_ for (id_,) in transaction.all(statement, (*values, ids))} if ids else set()
-
-
-def _join_exemptions(held: Sequence[Exemption]) -> EntityExemptions:
-    checks = frozenset(one.check for one in held if one.check)
-    return EntityExemptions(checks, frozenset(one.scorecard for one in held if one.scorecard))
 
 
 def _touch_entities(transaction: Transaction, exemptions: Iterable[Exemption]) -> None:

@@ -6,6 +6,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from factbook.catalog import filters
@@ -194,19 +195,22 @@ def _refuse_level(level: str, levels: Collection[str]) -> str:
 
 
 def _read_levels(value: object, path: str, report: Report) -> tuple[ScorecardLevel, ...]:
-    given = document_readers.read_array(value, path, report, MOST_LEVELS)
-    found = tuple(_read_level(one, f"{path}[{place}]", report) for place, one in enumerate(given))
-    document_readers.report_repeated([level.id for level in found], path, report, "level")
-    if NO_LEVEL_WORD in (level.id for level in found):
+    levels = list[ScorecardLevel]()
+    listed = document_readers.read_array(value, path, report, MOST_LEVELS)
+    for place, item in enumerate(listed):
+        where = f"{path}[{place}]"
+        if isinstance(item, str):
+            id_ = document_readers.read_identifier(item, where, report)
+            levels.append(ScorecardLevel(id_, item))
+        else:
+            members = document_readers.read_members(item, where, report, _LEVEL_MEMBERS, "level")
+            id_ = members.get("id", "")
+            levels.append(ScorecardLevel(id_, members.get("title") or id_))
+    ids = [level.id for level in levels]
+    document_readers.report_repeated(ids, path, report, "level")
+    if NO_LEVEL_WORD in ids:
         report(path, f'cannot have the level "{NO_LEVEL_WORD}": so what has no level is called')
-    return found
-
-
-def _read_level(value: object, path: str, report: Report) -> ScorecardLevel:
-    if isinstance(value, str):
-        return ScorecardLevel(document_readers.read_identifier(value, path, report), value)
-    given = document_readers.read_members(value, path, report, _LEVEL_MEMBERS, "level")
-    return ScorecardLevel(given.get("id", ""), given.get("title") or given.get("id", ""))
+    return tuple(levels)
 
 
 def _read_entries(value: object, path: str, report: Report) -> tuple[ScorecardEntry, ...]:
@@ -237,10 +241,6 @@ def _read_exemption_rules(value: object, path: str, report: Report) -> Exemption
     )
 
 
-def _read_max_days(value: object, path: str, report: Report) -> int:
-    return document_readers.read_whole_number(value, path, report, 1, MOST_DAYS)
-
-
 def _read_approvers(value: object, path: str, report: Report) -> tuple[str, ...]:
     given = document_readers.read_array(value, path, report, MOST_APPROVERS)
     return tuple(
@@ -252,10 +252,6 @@ def _read_approvers(value: object, path: str, report: Report) -> tuple[str, ...]
 def _read_target(value: object, path: str, report: Report) -> ScorecardTarget:
     given = document_readers.read_members(value, path, report, _TARGET_MEMBERS, "target")
     return ScorecardTarget(**{"level": "", "by": 0, **given})
-
-
-def _read_share(value: object, path: str, report: Report) -> float:
-    return document_readers.read_number(value, path, report, 0, 1)
 
 
 def _read_card_filter(value: object, path: str, report: Report) -> EntityFilter:
@@ -273,7 +269,11 @@ _ENTRY_MEMBERS: Final = (
 
 _RULE_MEMBERS: Final = (
     DocumentMember("enabled", "enabled", document_readers.read_boolean),
-    DocumentMember("maxDays", "max_days", _read_max_days),
+    DocumentMember(
+        "maxDays",
+        "max_days",
+        partial(document_readers.read_whole_number, least=1, most=MOST_DAYS),
+    ),
     DocumentMember("approvers", "approvers", _read_approvers),
     DocumentMember("permanent", "permanent", document_readers.read_boolean),
 )
@@ -291,5 +291,9 @@ _SCORECARD_MEMBERS: Final = (
     DocumentMember("public", "public", document_readers.read_boolean),
     DocumentMember("target", "target", _read_target),
     DocumentMember("effectiveFrom", "effective_from", document_readers.read_day),
-    DocumentMember("minimumCoverage", "minimum_coverage", _read_share),
+    DocumentMember(
+        "minimumCoverage",
+        "minimum_coverage",
+        partial(document_readers.read_number, least=0, most=1),
+    ),
 )

@@ -27,7 +27,7 @@ from factbook.checks.definitions.definition_versions import (
 from factbook.checks.definitions.exemption_store import NOT_EXEMPT, Exemption
 from factbook.checks.definitions.publications import LAST_PLACE, IdReads
 from factbook.checks.results import entity_evaluation, incremental, level_store, state_store
-from factbook.checks.results.entity_evaluation import CheckCache, CheckSelection
+from factbook.checks.results.entity_evaluation import CheckCache
 from factbook.checks.results.incremental import Task, make_grading
 from factbook.checks.results.level_store import GradedEntity, LevelDeltas, place_entity
 from factbook.checks.results.state_store import (
@@ -203,18 +203,15 @@ def _evaluate_batch(transaction: Transaction, database: Database, clock: Clock) 
     )
     some = publications.take_portion(transaction, _ENTITIES, after, size, end)
     fills = incremental.fits_slot_fill(selection)
-    task = Task(selection, some.ids, "", reads=_read_batch_subjects(selection), fills=fills)
+    reads: entity_evaluation.Read = entity_evaluation.read_subjects_by_filters
+    if selection.reads_entity or len(selection.filters) > _FEW_FILTERS:
+        reads = entity_evaluation.read_subjects_with_documents
+    task = Task(selection, some.ids, "", reads=reads, fills=fills)
     incremental.update_states(transaction, known, [task], clock(), may_leave=False)
     check_store.note_progress(transaction, sorted(chosen), some.place)
     if len(some.ids) == size:
         paced.note(size, time.monotonic() - began)
     return True
-
-
-def _read_batch_subjects(selection: CheckSelection) -> entity_evaluation.Read:
-    if selection.reads_entity or len(selection.filters) > _FEW_FILTERS:
-        return entity_evaluation.read_subjects_with_documents
-    return entity_evaluation.read_subjects_by_filters
 
 
 def _put_checks_into_effect(transaction: Transaction, clock: Clock) -> bool:

@@ -33,7 +33,6 @@ from factbook.checks.results.entity_evaluation import (
 )
 from factbook.checks.results.level_store import CountedCheck, GradedEntity, Grading, LevelDeltas
 from factbook.checks.results.state_store import ChangeRow, CountDeltas, EntityStates
-from factbook.checks.rules.check_definition import Check
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.state import EXEMPT, NONE, OUT
 from factbook.clock import Clock
@@ -100,21 +99,16 @@ def _evaluate_slot(
 
 def make_grading(transaction: Transaction, known: CheckSet) -> Grading:
     """The grading at the revision of a check set; the transaction holds the definitions lock."""
-    found = known.grading
-    if found is None:
-        checks = {
-            one.id: CountedCheck(one.slot, _date_check(one.compiled.check))
-            for one in known.checks
-            if not one.is_pending
-        }
-        found = known.grading = Grading(scorecard_store.all_within(transaction), checks)
-    return found
-
-
-def _date_check(check: Check) -> int | None:
-    if check.severity == _ADVISORY:
-        return None
-    return check.effective_from or 0
+    if known.grading is None:
+        counted = dict[str, CountedCheck]()
+        for one in known.checks:
+            if not one.is_pending:
+                check = one.compiled.check
+                is_advisory = check.severity == _ADVISORY
+                counts_from = None if is_advisory else check.effective_from or 0
+                counted[one.id] = CountedCheck(one.slot, counts_from)
+        known.grading = Grading(scorecard_store.all_within(transaction), counted)
+    return known.grading
 
 
 class Task(NamedTuple):
@@ -422,7 +416,14 @@ class _Update:
         if task.reads is not None:
             new, found = [], task.reads(self._transaction, some, entity_ids, stored)
         else:
-            new = [id_ for id_ in entity_ids if self._is_new(some, stored.get(id_))]
+            # Entities without a state of some selected check that is in effect.
+            new = [
+                id_
+                for id_ in entity_ids
+                if (before := stored.get(id_)) is None
+                or not before.states
+                or NONE in some.states(before.padded(self._known.width))[2:]
+            ]
             old = sorted(set(entity_ids).difference(new))
             found = entity_evaluation.read_subjects_without_documents(self._transaction, some, old)
         yield from ((id_, (some, subject)) for id_, subject in found.items())
@@ -431,12 +432,6 @@ class _Update:
                 self._transaction, everything, new
             )
             yield from ((id_, (everything, subject)) for id_, subject in found.items())
-
-    def _is_new(self, selection: CheckSelection, before: EntityStates | None) -> bool:
-        """Return true if the selection has checks in effect without states yet."""
-        if before is None or not before.states:
-            return True
-        return NONE in selection.states(before.padded(self._known.width))[2:]
 
     def _leave(self, before: EntityStates | None) -> None:
         """Subtract an entity from the counts of its previous owner and states."""

@@ -12,7 +12,6 @@ from factbook.checks.results import entity_evaluation, state_store
 from factbook.checks.results.entity_evaluation import (
     CheckCache,
     CheckSet,
-    EvaluatedCheck,
     SlotStates,
 )
 from factbook.checks.results.state_store import find_flap_start, is_flapping
@@ -170,27 +169,24 @@ async def read_entity_results(
     entity.most_steps = known.steps_per_check
     times = await state_store.list_change_times(database, entity_id)
     has_stale = any(latest.kept for latest in facts.values())
+    selected = [one for one in known.checks if not one.is_pending and (not only or one.id in only)]
     results = []
-    for one in _select_checks(known, only):
-        found, flips = by_id[one.id], times.get(one.id, [])
+    for one in sorted(selected, key=lambda one: one.id):
+        check, number, flips = one.compiled.check, by_id[one.id], times.get(one.id, [])
         recent = [at for at in flips if at >= find_flap_start(now)]
-        is_about = found & ~state.EXEMPT in explained
+        is_about = number & ~state.EXEMPT in explained
+        read = (fact for _, rule in check.rules() for fact in language.walk_references(rule))
         results.append(
             CheckResult(
-                one.compiled.check,
-                found,
+                check,
+                number,
                 max(flips) if flips else known.in_effect_at.get(one.id),
                 is_flapping(recent, now),
                 known.explainer(one).explained(entity, now) if is_about else None,
-                has_stale and found != state.OUT and _reads_stale(one.compiled.check, entity),
+                has_stale and number != state.OUT and any(map(entity.is_kept, read)),
             )
         )
     return EntityResults(entity_id, ref, owner, results)
-
-
-def _reads_stale(check: Check, entity: CheckedEntity) -> bool:
-    facts = (fact for _, rule in check.rules() for fact in language.walk_references(rule))
-    return any(map(entity.is_kept, facts))
 
 
 async def list_check_rows(
@@ -284,11 +280,6 @@ async def _read_stored_states(
     return known, owner, bytearray(b"\0" + states).ljust(known.width + 1, b"\0")
 
 
-def _select_checks(known: CheckSet, only: Collection[str]) -> list[EvaluatedCheck]:
-    found = [one for one in known.checks if not one.is_pending and (not only or one.id in only)]
-    return sorted(found, key=lambda one: one.id)
-
-
 class FailingCounts(NamedTuple):
     """Numbers of an entity's checks that pass, fail and are unknown."""
 
@@ -300,26 +291,22 @@ class FailingCounts(NamedTuple):
 async def count_failing(database: Database, entity_ids: Sequence[int]) -> dict[int, FailingCounts]:
     """The counts of the entities that have check states."""
     cache = database.remembered.of(CheckCache)
-    found: dict[int, FailingCounts] = {}
+    counts: dict[int, FailingCounts] = {}
     for _ in range(_READS):
         known = await cache.loaded(database)
         if known.is_empty:
             return {}
-        states = await state_store.read_states_of(database, entity_ids)
+        stored = await state_store.read_states_of(database, entity_ids)
         slots = tuple(known.slots.values())
-        found = {
-            id_: _count_failing_states(one.padded(known.width), slots)
-            for id_, one in states.items()
-        }
+        counts = {}
+        for id_, row in stored.items():
+            padded = row.padded(known.width)
+            states = bytes(padded[slot] for slot in slots)
+            passing, failing, unknown = map(states.count, (state.PASS, state.FAIL, state.UNKNOWN))
+            counts[id_] = FailingCounts(passing, failing, unknown)
         if await check_store.revision(database) == known.revision:
             break
-    return found
-
-
-def _count_failing_states(states: bytearray, slots: Sequence[int]) -> FailingCounts:
-    own = bytes(states[slot] for slot in slots)
-    passing, failing, unknown = map(own.count, (state.PASS, state.FAIL, state.UNKNOWN))
-    return FailingCounts(passing, failing, unknown)
+    return counts
 
 
 class ExplainedRow(NamedTuple):
@@ -357,7 +344,9 @@ async def explain_rows(
             entity.states = SlotStates(known.slots, states[id_].padded(known.width))
         is_about = row.state & ~state.EXEMPT not in (state.NONE, state.OUT)
         explanation = explainer.explained(entity, now) if is_about and document else None
-        explained.append(ExplainedRow(row, _read_title(document), times.get(id_), explanation))
+        title = document.get("metadata", _NO_FACTS_EXPLAINED).get("title")
+        title = title if isinstance(title, str) else ""
+        explained.append(ExplainedRow(row, title, times.get(id_), explanation))
     return explained
 
 
@@ -370,11 +359,6 @@ def _list_read_sources(check: Check) -> list[str]:
         for one in check_definition.parse_template(text).facts()
     ]
     return sorted({one.source for one in facts} - {ENTITY, CHECKS})
-
-
-def _read_title(document: Mapping[str, Any]) -> str:
-    found = document.get("metadata", _NO_FACTS_EXPLAINED).get("title")
-    return found if isinstance(found, str) else ""
 
 
 class ResultPlace(NamedTuple):
@@ -395,7 +379,11 @@ async def read_result_page(
     database: Database, only: Sequence[str], wanted: ResultFilter, place: ResultPlace, limit: int
 ) -> CheckResultPage:
     """Up to `limit` results from a position on, of all checks in effect if `only` is empty."""
-    ids = [id_ for id_ in await _list_check_ids(database, only) if id_ >= place.check_id]
+    ids = [
+        one.id
+        for one in await check_store.everything(database)
+        if one.slot is not None and (not only or one.id in only) and one.id >= place.check_id
+    ]
     rows: list[tuple[str, CheckedRow]] = []
     for looked, id_ in enumerate(ids):
         if looked == _MOST_CHECKS or len(rows) == limit:
@@ -432,11 +420,6 @@ async def _mark_rows(
     ids = [row.entity_id for row in rows]
     stale = await store.find_stale_entities(database, reads, ids)
     return [row._replace(stale=True) if row.entity_id in stale else row for row in rows]
-
-
-async def _list_check_ids(database: Database, only: Sequence[str]) -> list[str]:
-    stored = await check_store.everything(database)
-    return [one.id for one in stored if one.slot is not None and (not only or one.id in only)]
 
 
 _OF_ENTITY = """

@@ -296,9 +296,14 @@ def list_change_times_within(
 
 async def sweep_changes(database: Database, before: int, pace: Throttle) -> int:
     """Delete changes older than `before`; returns their number."""
+
+    def forget(transaction: Transaction) -> int:
+        transaction.relax()
+        return transaction.run(_FORGET, (before, _DELETED))
+
     gone = 0
     while True:
-        deleted = await database.write(lambda tx: _forget_changes(tx, before))
+        deleted = await database.write(forget)
         gone += deleted
         await pace.rest()
         if deleted < _DELETED:
@@ -309,11 +314,6 @@ def forget_entity_changes(transaction: Transaction, entity_ids: Sequence[int]) -
     """Delete the changes of these entities; returns their number."""
     sql = "DELETE FROM check_changes WHERE entity_id IN LIST(?)"
     return transaction.run(sql, (list(entity_ids),))
-
-
-def _forget_changes(transaction: Transaction, before: int) -> int:
-    transaction.relax()
-    return transaction.run(_FORGET, (before, _DELETED))
 
 
 def _read_changes(rows: Sequence[Row]) -> list[Change]:

@@ -7,6 +7,7 @@ state through them.
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
+from functools import partial
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, Final
 from urllib.parse import quote
@@ -195,12 +196,19 @@ def read_check_test(value: object, path: str, report: Report) -> CheckTest:
         return CheckTest("")
     for name in value.keys() - TEST_MEMBERS:
         report(f"{path}.{name}", not_a_member(name, "test", sorted(TEST_MEMBERS)))
+    expect = _read_state_word(value.get("expect"), f"{path}.expect", report)
+    facts = _read_by_source(value.get("facts", {}), f"{path}.facts", report)
+    reasons = _read_by_source(value.get("reasons", {}), f"{path}.reasons", report)
+    checks = value.get("checks", {})
+    if not isinstance(checks, dict):
+        report(f"{path}.checks", "has to be an object of checks")
+        checks = {}
     return CheckTest(
-        _read_state_word(value.get("expect"), f"{path}.expect", report),
+        expect,
         str(value["title"]) if "title" in value else None,
-        _read_by_source(value.get("facts", {}), f"{path}.facts", report),
-        _read_by_source(value.get("reasons", {}), f"{path}.reasons", report),
-        _read_test_states(value.get("checks", {}), f"{path}.checks", report),
+        facts,
+        reasons,
+        {id_: _read_state_word(one, f"{path}.checks.{id_}", report) for id_, one in checks.items()},
         _read_test_entity(value.get("entity"), f"{path}.entity", report),
         _read_test_moment(value.get("at"), f"{path}.at", report),
     )
@@ -233,23 +241,15 @@ def _read_test_entity(value: object, path: str, report: Report) -> Mapping[str, 
         report(f"{path}.metadata", "has to be an object")
         return None
     relations = value.get("relations", [])
-    if not isinstance(relations, list) or not all(map(_is_relation_document, relations)):
+    if not isinstance(relations, list) or not all(
+        isinstance(relation, dict)
+        and isinstance(relation.get("type"), str)
+        and isinstance(relation.get("targetRef"), str)
+        for relation in relations
+    ):
         report(f"{path}.relations", "has to be a list of objects with `type` and `targetRef`")
         return None
     return value
-
-
-def _is_relation_document(value: object) -> bool:
-    if not isinstance(value, dict):
-        return False
-    return all(isinstance(value.get(name), str) for name in ("type", "targetRef"))
-
-
-def _read_test_states(value: object, path: str, report: Report) -> Mapping[str, str]:
-    if not isinstance(value, dict):
-        report(path, "has to be an object of checks")
-        return {}
-    return {id_: _read_state_word(one, f"{path}.{id_}", report) for id_, one in value.items()}
 
 
 def _read_test_moment(value: object, path: str, report: Report) -> int | None:
@@ -351,10 +351,6 @@ def _read_rule(value: object, path: str, report: Report) -> Rule | None:
     return rule
 
 
-def _read_owner(value: object, path: str, report: Report) -> str:
-    return document_readers.read_entity_reference(value, path, report, kind="group")
-
-
 def _read_applies_to(value: object, path: str, report: Report) -> EntityFilter:
     return filters.parse_entity_filter([value] if isinstance(value, dict) else value, path, report)
 
@@ -430,7 +426,7 @@ CHECK_MEMBERS: Final = (
     DocumentMember("title", "title", document_readers.read_title, required=True),
     DocumentMember("rule", "rule", _read_rule, required=True),
     DocumentMember("description", "description", document_readers.read_text),
-    DocumentMember("owner", "owner", _read_owner),
+    DocumentMember("owner", "owner", partial(document_readers.read_entity_reference, kind="group")),
     DocumentMember("appliesTo", "applies_to", _read_applies_to),
     DocumentMember("applicableWhen", "applicable_when", _read_rule),
     DocumentMember("onUnknown", "on_unknown", _read_on_unknown),

@@ -361,19 +361,15 @@ def list_test_gaps(check: Check) -> Iterator[tuple[str, str]]:
 
 def _list_unread(check: Check) -> Iterator[tuple[str, str]]:
     """The facts of tests that the check doesn't read, usually misspelled."""
-    read = {(fact.source, fact.fact) for fact in _list_facts_read(check)}
-    for position, test in enumerate(check.tests):
-        for source, facts in test.facts.items():
-            for fact in facts:
-                if (source, fact) not in read:
-                    yield f"tests[{position}].facts.{source}.{fact}", "is not read by the check"
-
-
-def _list_facts_read(check: Check) -> Iterator[FactReference]:
-    for _, rule in check.rules():
-        yield from language.walk_references(rule)
+    facts = [fact for _, rule in check.rules() for fact in language.walk_references(rule)]
     for _, text in check.templates():
-        yield from check_definition.parse_template(text).facts()
+        facts += check_definition.parse_template(text).facts()
+    read = {(fact.source, fact.fact) for fact in facts}
+    for position, test in enumerate(check.tests):
+        for source, values in test.facts.items():
+            for name in values:
+                if (source, name) not in read:
+                    yield f"tests[{position}].facts.{source}.{name}", "is not read by the check"
 
 
 def _explain_test(check: Check, test: CheckTest, now: int) -> CheckTrial:

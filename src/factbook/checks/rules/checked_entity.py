@@ -150,10 +150,15 @@ def read_document_path(document: Document, path: str) -> Any | None:
     if read := kinds.ESSENTIAL_READERS.get(path):
         return read(document)
     # Most paths have the same case as the document.
-    found = _read_exact_path(document, _split_path(path))
-    if found is None:
-        found = _read_caseless_path(document, path.lower())
-    return DEFAULT_NAMESPACE if found is None and path.lower() == _NAMESPACE else found
+    value: Any = document
+    for key in _split_path(path):
+        if type(value) is not dict:
+            value = None
+            break
+        value = value.get(key)
+    if value is None:
+        value = _read_caseless_path(document, path.lower())
+    return DEFAULT_NAMESPACE if value is None and path.lower() == _NAMESPACE else value
 
 
 @lru_cache(maxsize=4096)
@@ -163,14 +168,6 @@ def _split_path(path: str) -> tuple[str, ...]:
     if len(parts) == 3 and parts[1] in ("annotations", "labels"):
         return tuple(parts)
     return tuple(path.split("."))
-
-
-def _read_exact_path(value: Any, keys: tuple[str, ...]) -> Any | None:
-    for key in keys:
-        if type(value) is not dict:
-            return None
-        value = value.get(key)
-    return value
 
 
 def _read_caseless_path(document: Document, path: str) -> Any | None:

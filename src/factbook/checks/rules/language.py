@@ -104,13 +104,19 @@ def _lower_value(value: Any) -> Any:
 
 def is_equal(wanted: Any) -> Test:
     kind = _kind_of_value(wanted)
-    if kind in (list, dict):
-        return lambda value: _are_equal_within(value, wanted)
 
     def test(value: Any) -> bool:
-        return bool(value == wanted) if type(value) is kind else _are_equal(value, wanted)
+        if type(value) is not kind and _kind_of_value(value) is not kind:
+            raise TypeError
+        return bool(value == wanted)
 
-    return test
+    def test_within(value: Any) -> bool:
+        if type(value) is not kind:
+            raise TypeError
+        # True isn't a number inside lists and objects either.
+        return _are_same_item(value, wanted)
+
+    return test_within if kind in (list, dict) else test
 
 
 def is_not_equal(wanted: Any) -> Test:
@@ -262,19 +268,6 @@ def _kind_of_value(value: Any) -> type:
     """The kind of a JSON value; all numbers are one kind, and true isn't a number."""
     kind = type(value)
     return float if kind is int else kind
-
-
-def _are_equal(value: Any, wanted: Any) -> bool:
-    if _kind_of_value(value) is not _kind_of_value(wanted):
-        raise TypeError
-    return bool(value == wanted)
-
-
-def _are_equal_within(value: Any, wanted: Any) -> bool:
-    """Equality of JSON lists and objects, where true isn't a number either."""
-    if type(value) is not type(wanted):
-        raise TypeError
-    return _are_same_item(value, wanted)
 
 
 def _are_same_item(one: Any, other: Any) -> bool:
@@ -442,7 +435,11 @@ class ValueForm(Enum):
 
 def read_form(form: ValueForm, value: object, path: str, report: Report) -> Any:
     """Return the value unchanged; reports a mistake if it has the wrong form."""
-    problem = _FORM_CHECKS[form](value)
+    fits = _PLAIN_FORMS.get(form)
+    if fits is not None:
+        problem = None if fits(value) else f"has to be {form.value}"
+    else:
+        problem = _FORM_CHECKS[form](value)
     if problem:
         report(path, problem)
     return value
@@ -456,10 +453,6 @@ def parse_moment(value: str) -> int:
     return found
 
 
-def _problem_unless(fits: bool, form: ValueForm) -> str | None:
-    return None if fits else f"has to be {form.value}"
-
-
 def _is_finite_number(value: object) -> bool:
     return type(value) is int or (isinstance(value, float) and math.isfinite(value))
 
@@ -468,39 +461,12 @@ def _is_comparable_item(value: object) -> bool:
     return (isinstance(value, str) and len(value) <= LONGEST_VALUE) or _is_finite_number(value)
 
 
-def _check_scalar(value: object) -> str | None:
-    return _problem_unless(isinstance(value, bool) or _is_comparable_item(value), ValueForm.SCALAR)
-
-
-def _check_item(value: object) -> str | None:
-    return _problem_unless(_is_comparable_item(value), ValueForm.ITEM)
-
-
 def _check_list(value: object) -> str | None:
     if not isinstance(value, list) or not value or not all(map(_is_comparable_item, value)):
         return f"has to be {ValueForm.LIST.value} that is not empty"
     return (
         f"can have {MOST_LISTED_VALUES} items at most" if len(value) > MOST_LISTED_VALUES else None
     )
-
-
-def _check_number(value: object) -> str | None:
-    return _problem_unless(_is_finite_number(value), ValueForm.NUMBER)
-
-
-def _check_count(value: object) -> str | None:
-    return _problem_unless(type(value) is int and 0 <= value <= _MOST_COUNTED, ValueForm.COUNT)
-
-
-def _check_text(value: object) -> str | None:
-    return _problem_unless(
-        isinstance(value, str) and 0 < len(value) <= LONGEST_VALUE, ValueForm.TEXT
-    )
-
-
-def _check_pattern(value: object) -> str | None:
-    # Writes check whether patterns can be evaluated: stored patterns may be older than that rule.
-    return _problem_unless(isinstance(value, str) and bool(value), ValueForm.PATTERN)
 
 
 def _check_time(value: object) -> str | None:
@@ -528,27 +494,29 @@ def convert_duration(value: Duration) -> int:
     return datasource.duration_milliseconds(value)
 
 
-def _check_version(value: object) -> str | None:
-    fits = isinstance(value, str) and parse_version(value) is not None
-    return _problem_unless(fits, ValueForm.VERSION)
-
-
 def _check_reason(value: object) -> str | None:
     fits = isinstance(value, str) and value in REASONS
     return None if fits else one_of(value, REASONS)
 
 
+# Tests of forms whose text says everything about a wrong value.
+_PLAIN_FORMS: Final[dict[ValueForm, Callable[[object], bool]]] = {
+    ValueForm.SCALAR: lambda value: isinstance(value, bool) or _is_comparable_item(value),
+    ValueForm.ITEM: _is_comparable_item,
+    ValueForm.NUMBER: _is_finite_number,
+    ValueForm.COUNT: lambda value: type(value) is int and 0 <= value <= _MOST_COUNTED,
+    ValueForm.TEXT: lambda value: isinstance(value, str) and 0 < len(value) <= LONGEST_VALUE,
+    # Writes check whether patterns can be evaluated: stored patterns may be older than that rule.
+    ValueForm.PATTERN: lambda value: isinstance(value, str) and bool(value),
+    ValueForm.VERSION: lambda value: isinstance(value, str) and parse_version(value) is not None,
+}
+
+
+# Problems of the other forms; None if the value fits.
 _FORM_CHECKS: Final[dict[ValueForm, Callable[[object], str | None]]] = {
-    ValueForm.SCALAR: _check_scalar,
-    ValueForm.ITEM: _check_item,
     ValueForm.LIST: _check_list,
-    ValueForm.NUMBER: _check_number,
-    ValueForm.COUNT: _check_count,
-    ValueForm.TEXT: _check_text,
-    ValueForm.PATTERN: _check_pattern,
     ValueForm.TIME: _check_time,
     ValueForm.DURATION: _check_duration,
-    ValueForm.VERSION: _check_version,
     ValueForm.REASON: _check_reason,
 }
 

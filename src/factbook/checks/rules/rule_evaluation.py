@@ -34,7 +34,6 @@ from factbook.checks.rules.language import (
 from factbook.checks.state import FAIL, INAPPLICABLE, OUT, PASS, UNKNOWN
 from factbook.datasources.custom import extraction
 from factbook.errors import InputError
-from factbook.facts.freshness import Latest
 from factbook.facts.schema import NOT_APPLICABLE, reason_word
 from factbook.integrations import catalog
 from factbook.outbound.outcomes import Missing
@@ -170,23 +169,19 @@ def _compile_after(leaf: FactCondition) -> CompiledRule:
 
 
 def _compile_ordered(leaf: FactCondition, holds: Callable[[int, int], bool]) -> CompiledRule:
-    time = _make_moment_reader(leaf.fact)
-    other = _make_bound_reader(leaf.value)
+    read, value = _make_moment_reader(leaf.fact), leaf.value
+    # The bound is the moment of another fact, or a fixed one.
+    read_bound = _make_moment_reader(value) if isinstance(value, FactReference) else None
+    fixed = None if read_bound else language.parse_moment(value)
 
     def evaluate(entity: CheckedEntity, now: int) -> int:
-        found, wanted = time(entity), other(entity)
-        if found is None or wanted is None:
+        moment = read(entity)
+        bound = read_bound(entity) if read_bound else fixed
+        if moment is None or bound is None:
             return UNKNOWN
-        return PASS if holds(found, wanted) else FAIL
+        return PASS if holds(moment, bound) else FAIL
 
     return CompiledRule(evaluate, ())
-
-
-def _make_bound_reader(value: FactReference | str) -> Callable[[CheckedEntity], int | None]:
-    if isinstance(value, FactReference):
-        return _make_moment_reader(value)
-    wanted = language.parse_moment(value)
-    return lambda entity: wanted
 
 
 TIME_CONDITIONS: Final[Mapping[str, Callable[[FactCondition], CompiledRule]]] = {
@@ -338,10 +333,6 @@ def _compile_is_known(leaf: FactCondition) -> CompiledRule:
     return CompiledRule(evaluate, ())
 
 
-def _compile_is_unknown(leaf: FactCondition) -> CompiledRule:
-    return CompiledRule(_compile_negation(_compile_is_known(leaf).evaluate), ())
-
-
 def _compile_matches(leaf: FactCondition) -> CompiledRule:
     """Search anywhere in a text, or in each item of a set; patterns can anchor with ^ and $."""
     read, wanted, of_set = make_fact_reader(leaf.fact), leaf.pattern, leaf.operator == "anyMatches"
@@ -404,7 +395,7 @@ def _compile_reason_is(leaf: FactCondition) -> CompiledRule:
 
 _SPECIAL_OPERATORS: Final[dict[str, Callable[[FactCondition], CompiledRule]]] = {
     "isKnown": _compile_is_known,
-    "isUnknown": _compile_is_unknown,
+    "isUnknown": lambda leaf: CompiledRule(_compile_negation(_compile_is_known(leaf).evaluate), ()),
     "reasonIs": _compile_reason_is,
     **dict.fromkeys(PATTERN_OPERATORS, _compile_matches),
     **TIME_CONDITIONS,
@@ -461,8 +452,10 @@ class CompiledCheck:
             if leaf.operator in PATTERN_OPERATORS and not any(language.find_refused_patterns(leaf))
         )
         self.is_costly = bool(self.patterns) or any(fact.path is not None for fact in facts)
+        rule = compile_rule(check.rule)
+        is_plain = check.applicable_when is None and check.on_unknown == UNKNOWN and not rule.dues
         # Evaluates the rule alone, if neither conditions nor times matter; else None.
-        self.rule = _compile_rule_alone(check)
+        self.rule = rule.evaluate if is_plain else None
         # Returns the outcome at a time for an entity that the check applies to.
         self.evaluate = (
             _compile_evaluation(check) if self.rule is None else _compile_outcome(self.rule)
@@ -486,13 +479,6 @@ def _count_steps(evaluate: Callable[[CheckedEntity, int], T]) -> Callable[[Check
         return evaluate(entity, now)
 
     return counted
-
-
-def _compile_rule_alone(check: Check) -> Evaluate | None:
-    """The rule of a check without a condition and without time-dependent states; else None."""
-    rule = compile_rule(check.rule)
-    is_plain = check.applicable_when is None and check.on_unknown == UNKNOWN and not rule.dues
-    return rule.evaluate if is_plain else None
 
 
 def _compile_evaluation(check: Check) -> Callable[[CheckedEntity, int], CheckOutcome]:
@@ -578,20 +564,18 @@ class PartialEvaluation:
             case Some():
                 return self._first((PASS, UNKNOWN), rule.conditions) or FAIL
             case Negation():
-                found = self._of(rule.condition)
-                return _OPPOSITE.get(found, found)
-        return self._of_comparison(rule)
+                state = self._of(rule.condition)
+                return _OPPOSITE.get(state, state)
+            case FactCondition():
+                other = rule.value if isinstance(rule.value, FactReference) else None
+                if not self.is_given(rule.fact) or (other and not self.is_given(other)):
+                    return UNKNOWN
+                self._entity.begin_check()
+                return compile_rule(rule).evaluate(self._entity, self._now)
 
     def _first(self, wanted: tuple[int, int], rules: tuple[Rule, ...]) -> int | None:
         states = {self._of(rule) for rule in rules}
         return next((one for one in wanted if one in states), None)
-
-    def _of_comparison(self, leaf: FactCondition) -> int:
-        facts = [leaf.fact, *([leaf.value] if isinstance(leaf.value, FactReference) else [])]
-        if not all(map(self.is_given, facts)):
-            return UNKNOWN
-        self._entity.begin_check()
-        return compile_rule(leaf).evaluate(self._entity, self._now)
 
     def is_given(self, fact: FactReference) -> bool:
         """Return true for a fact that counts, or a check state decided by such facts."""
@@ -796,25 +780,23 @@ def explain_narrowed(
     state may differ from the full result.
     """
     metadata = {"namespace": DEFAULT_NAMESPACE, **document["metadata"]}
-    facts = {
-        source: _narrow_latest(source, latest, counts) for source, latest in entity.facts.items()
-    }
+    facts = {}
+    for source, latest in entity.facts.items():
+        counting = {
+            name: value
+            for name, value in latest.facts.items()
+            if counts(FactReference(source, name))
+        }
+        facts[source] = latest._replace(facts=counting, reasons={})
     states = {
         id_: entity.states[id_] for id_ in entity.states if counts(FactReference(CHECKS, id_))
     }
-    known = CheckedEntity(entity.ref, {**document, "metadata": metadata}, facts, states)
-    found = explain_check(check, known, now)
-    return found._replace(because=[one for one in found.because if _counts_whole(one, counts)])
-
-
-def _narrow_latest(source: str, latest: Latest, counts: Counts) -> Latest:
-    facts = {
-        name: value for name, value in latest.facts.items() if counts(FactReference(source, name))
-    }
-    return latest._replace(facts=facts, reasons={})
-
-
-def _counts_whole(one: Evidence, counts: Counts) -> bool:
-    other = one.leaf.value
-    facts = [one.leaf.fact, *([other] if isinstance(other, FactReference) else [])]
-    return all(map(counts, facts))
+    narrowed = CheckedEntity(entity.ref, {**document, "metadata": metadata}, facts, states)
+    explanation = explain_check(check, narrowed, now)
+    because = [
+        evidence
+        for evidence in explanation.because
+        if counts(evidence.leaf.fact)
+        and (not isinstance(evidence.leaf.value, FactReference) or counts(evidence.leaf.value))
+    ]
+    return explanation._replace(because=because)
