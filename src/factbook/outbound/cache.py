@@ -14,7 +14,7 @@ from typing import Final, Protocol
 import msgspec
 
 from factbook.clock import DAY
-from factbook.outbound.outcomes import MEANINGS, Answer, HostReply, Outcome
+from factbook.outbound.outcomes import MEANINGS, Answer, HostReply
 
 MOST_CACHED_BYTES: Final = 64 * 1024 * 1024
 
@@ -70,7 +70,10 @@ class AnswerCache:
     def put(self, key: CallKey, answer: Answer) -> None:
         """Cache a final answer if there is room; count an answer that is worth a retry."""
         size = len(answer.body)
-        if not _is_final_answer(answer):
+        # GraphQL may return errors beside data.
+        has_errors = isinstance(answer.data, dict) and answer.data.get("errors")
+        final = not has_errors if answer.ok else not MEANINGS[answer.outcome].passing
+        if not final:
             self.failures += answer.ok or answer.missing.retried
         elif key not in self._answers and size <= self._caches.room:
             self._caches.room -= size
@@ -82,13 +85,6 @@ class AnswerCache:
         self._answers.clear()
         self._caches.room += self.size
         self.size = 0
-
-
-def _is_final_answer(answer: Answer) -> bool:
-    """True unless a retry may change the answer; GraphQL may return errors beside data."""
-    if answer.outcome is not Outcome.OK:
-        return not MEANINGS[answer.outcome].passing
-    return not (isinstance(answer.data, dict) and answer.data.get("errors"))
 
 
 class Memory(Protocol):

@@ -189,7 +189,11 @@ def find_allowance(headers: Mapping[str, str], moment: int, skew: int = 0) -> Al
         remaining = _parse_header_number(headers.get(f"{prefix}remaining", ""))
         if limit and remaining is not None:
             reset = _parse_header_number(headers.get(f"{prefix}reset", ""))
-            return Allowance(limit, remaining, _resolve_reset(reset, moment, skew))
+            reset_at = None
+            if reset is not None:
+                start = moment if reset < _EPOCH_FROM else skew
+                reset_at = _clamp_to_day(start + reset * SECOND, moment)
+            return Allowance(limit, remaining, reset_at)
     return None
 
 
@@ -203,14 +207,6 @@ def find_retry_time(value: str, moment: int, skew: int = 0) -> int | None:
         return _clamp_to_day(moment + seconds * SECOND, moment)
     date = _parse_header_date(value)
     return None if date is None else _clamp_to_day(date + skew, moment)
-
-
-def _resolve_reset(reset: int | None, moment: int, skew: int) -> int | None:
-    if reset is None:
-        return None
-    if reset < _EPOCH_FROM:
-        return _clamp_to_day(moment + reset * SECOND, moment)
-    return _clamp_to_day(reset * SECOND + skew, moment)
 
 
 def _clamp_to_day(value: int, moment: int) -> int:

@@ -236,7 +236,10 @@ def _unpack_chunk(unpacker: "zlib._Decompress | None", chunk: bytes, room: int) 
 
 
 def _describe_failure(error: httpx2.TransportError) -> HostReply:
-    if _is_caused_by_certificate(error):
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, ssl.SSLCertVerificationError):
+        cause = cause.__cause__ or cause.__context__
+    if cause is not None:
         text = "its certificate is not trusted; outgoing_ca_file can name a private authority"
         return HostReply(0, failure=text)
     if isinstance(error, httpx2.ProxyError):
@@ -248,14 +251,6 @@ def _describe_failure(error: httpx2.TransportError) -> HostReply:
     if isinstance(error, httpx2.ConnectError):
         return HostReply(0, failure="no connection", repeatable=True)
     return HostReply(0, failure="the connection broke", repeatable=True)
-
-
-def _is_caused_by_certificate(error: BaseException | None) -> bool:
-    while error is not None:
-        if isinstance(error, ssl.SSLCertVerificationError):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
 
 
 IPAddress = IPv4Address | IPv6Address
@@ -306,13 +301,19 @@ class Guard:
 
     def allows(self, address: str) -> bool:
         """True if a connection to the address is allowed; false if it is not an address."""
-        found = _parse_address(address)
-        return found is not None and (self._is_listed(found) or _is_public_address(found))
+        parsed = _parse_address(address)
+        if parsed is None:
+            return False
+        if self._is_listed(parsed):
+            return True
+        if isinstance(parsed, IPv4Address):
+            return not any(parsed in network for network in _NOT_PUBLIC)
+        return parsed in _UNICAST and not any(parsed in network for network in _NOT_PUBLIC_6)
 
     def lists(self, address: str) -> bool:
         """True if the address is in one of the configured networks."""
-        found = _parse_address(address)
-        return found is not None and self._is_listed(found)
+        parsed = _parse_address(address)
+        return parsed is not None and self._is_listed(parsed)
 
     def _is_listed(self, address: IPAddress) -> bool:
         return any(
@@ -338,12 +339,6 @@ def _parse_address(text: str) -> IPAddress | None:
         return None
     mapped = found.ipv4_mapped if isinstance(found, IPv6Address) else None
     return mapped or found
-
-
-def _is_public_address(address: IPAddress) -> bool:
-    if isinstance(address, IPv4Address):
-        return not any(address in network for network in _NOT_PUBLIC)
-    return address in _UNICAST and not any(address in network for network in _NOT_PUBLIC_6)
 
 
 Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
@@ -414,7 +409,12 @@ class Network:
         """The route to the host of the base URL. Raises httpx2.TransportError."""
         host = urlsplit(base_url).hostname or ""
         _refuse_literal_address(self._guard, host)
-        proxy = _add_proxy_port(self._proxy_url) if self.proxied(host) else ""
+        proxy = self._proxy_url if self.proxied(host) else ""
+        parts = urlsplit(proxy)
+        if proxy and not parts.port:
+            # Programs have different default ports.
+            netloc = f"{parts.netloc}:{PORTS[parts.scheme]}"
+            proxy = parts._replace(netloc=netloc).geturl()
         place = urlsplit(proxy or base_url)
         name, port = place.hostname or "", place.port or PORTS[place.scheme]
         with _translate_errors():
@@ -577,14 +577,6 @@ def _refuse_literal_address(guard: Guard, host: str) -> None:
     address = normalize_literal_address(host)
     if address and not guard.allows(address):
         raise RefusedError(f"{host} is not called; outgoing_networks can allow it")
-
-
-def _add_proxy_port(url: str) -> str:
-    """The proxy's URL with an explicit port, since programs have different defaults."""
-    parts = urlsplit(url)
-    if parts.port:
-        return url
-    return parts._replace(netloc=f"{parts.netloc}:{PORTS[parts.scheme]}").geturl()
 
 
 def _make_proxy(url: str) -> httpx2.Proxy | None:

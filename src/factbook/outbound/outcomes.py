@@ -257,17 +257,6 @@ def _is_spent(signs: Signs) -> bool:
     return signs.status == 403 and (spent or "retry-after" in signs.headers)
 
 
-def _lacks_single_sign_on(signs: Signs) -> bool:
-    refused = "x-github-sso" in signs.headers or bool(_SAML.search(signs.text))
-    return signs.status == 403 and refused
-
-
-def _lacks_scope(signs: Signs) -> bool:
-    if signs.status not in {401, 403}:
-        return False
-    return bool(_list_missing_scopes(signs.headers) or _SCOPE_TEXT.search(signs.text))
-
-
 def _list_missing_scopes(headers: Mapping[str, str]) -> list[str]:
     """Scopes that the token lacks, as GitHub reports them; any of them would suffice."""
     if "x-oauth-scopes" not in headers:
@@ -275,10 +264,6 @@ def _list_missing_scopes(headers: Mapping[str, str]) -> list[str]:
     accepted = _SCOPE.findall(headers.get("x-accepted-oauth-scopes", ""))
     held = _SCOPE.findall(headers["x-oauth-scopes"])
     return [] if set(accepted) & set(held) else accepted[:_MOST_SCOPES]
-
-
-def _is_graphql_limited(signs: Signs) -> bool:
-    return bool(signs.graphql_types & {"RATE_LIMITED", "RATE_LIMIT"})
 
 
 def _is_success(signs: Signs) -> bool:
@@ -301,7 +286,10 @@ SIGNS: Final[tuple[Sign, ...]] = (
         _has_text(_LIMIT_TEXT, 200, 403),
     ),
     Sign(
-        "any", "a GraphQL error of type `RATE_LIMITED`", Outcome.RATE_LIMITED, _is_graphql_limited
+        "any",
+        "a GraphQL error of type `RATE_LIMITED`",
+        Outcome.RATE_LIMITED,
+        lambda signs: bool(signs.graphql_types & {"RATE_LIMITED", "RATE_LIMIT"}),
     ),
     Sign(
         "2xx",
@@ -310,9 +298,25 @@ SIGNS: Final[tuple[Sign, ...]] = (
         lambda signs: _is_success(signs) and not signs.readable,
     ),
     Sign("2xx", "also what a 304 confirms", Outcome.OK, _is_success),
-    Sign("403", "a scope that the credential lacks", Outcome.DENIED, _lacks_scope, MISSING_SCOPE),
     Sign(
-        "403", "`X-GitHub-SSO`, or a text about SAML", Outcome.REFUSED, _lacks_single_sign_on, SAML
+        "403",
+        "a scope that the credential lacks",
+        Outcome.DENIED,
+        lambda signs: (
+            signs.status in {401, 403}
+            and bool(_list_missing_scopes(signs.headers) or _SCOPE_TEXT.search(signs.text))
+        ),
+        MISSING_SCOPE,
+    ),
+    Sign(
+        "403",
+        "`X-GitHub-SSO`, or a text about SAML",
+        Outcome.REFUSED,
+        lambda signs: (
+            signs.status == 403
+            and ("x-github-sso" in signs.headers or bool(_SAML.search(signs.text)))
+        ),
+        SAML,
     ),
     Sign(
         "401, 403",
@@ -363,7 +367,9 @@ class Verdict(NamedTuple):
 
 def judge_reply(reply: HostReply, data: Any, *, readable: bool = True) -> Verdict:
     """Classify a reply. `data` is its decoded body; `readable` is false if decoding failed."""
-    text, types = _read_host_message(reply.status, data), _list_error_types(data)
+    text = _read_host_message(reply.status, data)
+    errors = data.get("errors") if isinstance(data, dict) else None
+    types = frozenset(map(_read_error_type, errors if isinstance(errors, list) else ()))
     signs = Signs(reply.status, reply.headers, text, types, readable)
     sign = next(sign for sign in SIGNS if sign.fits(signs))
     if sign.cause == MISSING_SCOPE and (scopes := _list_missing_scopes(reply.headers)):
@@ -394,11 +400,6 @@ def _read_error_type(error: Any) -> str:
     code = extensions.get("code") if isinstance(extensions, dict) else None
     found = error.get("type") or code
     return found.upper() if isinstance(found, str) else ""
-
-
-def _list_error_types(data: Any) -> frozenset[str]:
-    errors = data.get("errors") if isinstance(data, dict) else None
-    return frozenset(map(_read_error_type, errors)) if isinstance(errors, list) else frozenset()
 
 
 def _read_host_message(status: int, data: Any) -> str:
