@@ -237,21 +237,15 @@ def list_file_types(path: str) -> set[str]:
     lower = path.lower()
     name = lower.rpartition("/")[2]
     stem, dot, suffix = name.rpartition(".")
-    found = {_TYPES_BY_SUFFIX[suffix]} if dot and suffix in _TYPES_BY_SUFFIX else set()
-    if _is_docker_file(name, stem, suffix):
-        found.add("docker")
+    types = {_TYPES_BY_SUFFIX[suffix]} if dot and suffix in _TYPES_BY_SUFFIX else set()
+    is_compose = suffix in {"yml", "yaml"} and stem.startswith(("compose", "docker-compose"))
+    if is_compose or name.startswith("dockerfile") or name in {"containerfile", ".dockerignore"}:
+        types.add("docker")
     if lower.startswith("docs/"):
-        found.add("docs")
+        types.add("docs")
     if _is_config_file(name, dot + suffix):
-        found.add("config")
-    return found
-
-
-def _is_docker_file(name: str, stem: str, suffix: str) -> bool:
-    """True for Dockerfile*, Containerfile, .dockerignore, compose*.yaml, docker-compose*.yaml."""
-    if name.startswith("dockerfile") or name in {"containerfile", ".dockerignore"}:
-        return True
-    return suffix in {"yml", "yaml"} and stem.startswith(("compose", "docker-compose"))
+        types.add("config")
+    return types
 
 
 def _is_config_file(name: str, suffix: str) -> bool:
@@ -331,13 +325,21 @@ def make_merge_figures(
     counted = [pull for pull in newest if bots or not pull.is_bot]
     month = [pull for pull in counted if pull.merged_at >= cutoff]
     population = counted[: max(NEWEST_PULLS, len(month))]
+    latest: dict[str, Any]
+    if newest:
+        gone = Missing(Outcome.NOT_APPLICABLE, "the author's account is gone")
+        latest = {"title": newest[0].title, "author": newest[0].author or gone}
+    else:
+        latest = dict.fromkeys(
+            ("title", "author"), Missing(Outcome.NOT_APPLICABLE, "no pull request was merged")
+        )
     return {
         "pullRequests": {"mergedLastMonth": sum(pull.merged_at >= cutoff for pull in newest)},
         "mergeTime": {
             **_make_merge_times(population, "Hours"),
             **_make_merge_times(month, "LastMonthHours"),
         },
-        "latestMergedPR": _describe_latest(newest),
+        "latestMergedPR": latest,
     }
 
 
@@ -362,14 +364,6 @@ def _make_merge_times(pulls: list[MergedPull], suffix: str) -> dict[str, Any]:
         f"min{suffix}": round(min(hours), 2),
         f"max{suffix}": round(max(hours), 2),
     }
-
-
-def _describe_latest(newest: list[MergedPull]) -> dict[str, Any]:
-    if not newest:
-        none = Missing(Outcome.NOT_APPLICABLE, "no pull request was merged")
-        return {"title": none, "author": none}
-    gone = Missing(Outcome.NOT_APPLICABLE, "the author's account is gone")
-    return {"title": newest[0].title, "author": newest[0].author or gone}
 
 
 Options = TypeVar("Options", bound="CodeHostOptions")

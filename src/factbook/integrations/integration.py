@@ -246,17 +246,13 @@ class InstanceOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     def __repr__(self) -> str:
         """Without the secrets."""
         hints = get_type_hints(type(self), include_extras=True)
-        shown = [
-            f"{name}={getattr(self, name)!r}"
-            for name in self.__struct_fields__
-            if _is_public_option(name, getattr(hints[name], "__metadata__", ()))
-        ]
-        return f"{type(self).__name__}({', '.join(shown)})"
-
-
-def _is_public_option(name: str, described: Iterable[Any]) -> bool:
-    texts = [text for meta in described if (text := getattr(meta, "description", None))]
-    return bool(texts) and not any(map(_CONFIDENTIAL.search, (name, *texts)))
+        fields = []
+        for name in self.__struct_fields__:
+            metadata = getattr(hints[name], "__metadata__", ())
+            texts = [text for meta in metadata if (text := getattr(meta, "description", None))]
+            if texts and not any(map(_CONFIDENTIAL.search, (name, *texts))):
+                fields.append(f"{name}={getattr(self, name)!r}")
+        return f"{type(self).__name__}({', '.join(fields)})"
 
 
 class Configure(Protocol):
@@ -338,30 +334,29 @@ def make_vendor(
 ) -> Vendor:
     """A vendor whose integrations come from `configured`, which needn't set `fills`.
 
-    Its facts are those of the shapes in `fills`, plus `facts` of its own.
+    Its facts are those of the shapes (`codehost`) or members (`security.dependencyAlerts`) in
+    `fills`, plus `facts` of its own.
     """
-    brought = (*(fact for place in fills for fact in _list_filled_facts(place)), *facts)
+    filled: list[Fact] = []
+    for place in fills:
+        shape, _, member = place.partition(".")
+        filled += list_shape_facts(_SHAPES[shape], *filter(None, (member,)))
+    all_facts = (*filled, *facts)
 
     def configure(name: str, values: Mapping[str, Any], *, clock: Clock = now) -> Integration:
         instance = Instance(
             vendor=id_,
             id=option_tables.source_id(id_, name),
             title=option_tables.instance_title(title, name),
-            facts=brought,
+            facts=all_facts,
             options=option_tables.read_options(id_, name, values, options),
             clock=clock,
         )
         return replace(configured(instance), fills=fills)
 
     return Vendor(
-        id=id_, title=title, options=options, facts=brought, fills=fills, configured=configure
+        id=id_, title=title, options=options, facts=all_facts, fills=fills, configured=configure
     )
-
-
-def _list_filled_facts(place: str) -> tuple[Fact, ...]:
-    """The facts of a shape (`codehost`), or of a member (`security.dependencyAlerts`)."""
-    shape, _, member = place.partition(".")
-    return list_shape_facts(_SHAPES[shape], *filter(None, (member,)))
 
 
 class Identified(Protocol):

@@ -92,19 +92,26 @@ def find_datadog_target(options: DatadogOptions, entity: Mapping[str, Any]) -> s
 
     The tags of monitors and objectives come from their own annotation, else from the service name.
     """
-    known = get_annotations(entity)
-    site, own = known.get(SITE, options.site), {options.site, f"app.{options.site}"}
-    if not isinstance(site, str) or site.strip().lower() not in own:
+    annotations = get_annotations(entity)
+    site, sites = annotations.get(SITE, options.site), {options.site, f"app.{options.site}"}
+    if not isinstance(site, str) or site.strip().lower() not in sites:
         return report_no_annotation(f"{SITE} is not {options.site}")
-    name = known.get(SERVICE_NAME)
+    name = annotations.get(SERVICE_NAME)
     service = _join_tags([f"{options.tag_key}:{name.strip()}"]) if isinstance(name, str) else ""
-    wanted = [
-        _list_tags(known[key]) if key in known else service for key in (MONITOR_TAGS, SLO_TAG)
-    ]
-    if any(wanted):
-        return " ".join(wanted)
+    tags = []
+    for key in (MONITOR_TAGS, SLO_TAG):
+        text = annotations.get(key)
+        if key not in annotations:
+            tags.append(service)
+        elif isinstance(text, str) and not _QUERY.search(text):
+            tags.append(_join_tags(text.split(",")))
+        else:
+            # The tags of a query would match nothing.
+            tags.append("")
+    if any(tags):
+        return " ".join(tags)
     for key in reversed(KEYS):
-        if str(known.get(key) or "").strip():
+        if str(annotations.get(key) or "").strip():
             return report_bad_annotation(f"{key} is no list of tags with commas")
     return report_no_annotation("no tags of monitors or objectives")
 
@@ -117,11 +124,6 @@ def normalize_tags(*lists: Iterable[str] | None) -> frozenset[str]:
     return frozenset(
         _REPLACED.sub("_", tag.strip().lower()) for tags in lists for tag in tags or ()
     )
-
-
-def _list_tags(text: Any) -> str:
-    """The tags in a list; none for a query, which would match nothing."""
-    return _join_tags(text.split(",")) if isinstance(text, str) and not _QUERY.search(text) else ""
 
 
 def _join_tags(tags: Iterable[str]) -> str:

@@ -115,12 +115,16 @@ def find_git_target(options: GitOptions, entity: Mapping[str, Any]) -> str | Mis
     if place is None or place.host != options.host:
         return report_no_annotation(f"no repository on {options.host}")
     parts = cut_repository_path([unquote(part) for part in place.path.split("/")])
-    found = "/".join(parts)
-    if len(found) > LONGEST or not all(map(_is_segment_name, parts)):
+    path = "/".join(parts)
+    are_names = all(
+        part not in {"", ".", "..", "-"} and part.isprintable() and not {"/", "\\"} & set(part)
+        for part in parts
+    )
+    if len(path) > LONGEST or not are_names:
         return report_bad_annotation("what it names is not a path of a repository")
-    if options.prefixes and not any(f"{found}/".startswith(f"{one}/") for one in options.prefixes):
+    if options.prefixes and not any(f"{path}/".startswith(f"{base}/") for base in options.prefixes):
         return report_no_annotation("a path that is not configured")
-    return found
+    return path
 
 
 def cut_repository_path(parts: Sequence[str]) -> Sequence[str]:
@@ -136,10 +140,6 @@ def cut_repository_path(parts: Sequence[str]) -> Sequence[str]:
         if i >= _AFTER.get(part, len(parts)):
             return parts[:i]
     return parts
-
-
-def _is_segment_name(part: str) -> bool:
-    return part not in {"", ".", "..", "-"} and part.isprintable() and not {"/", "\\"} & set(part)
 
 
 _HEAD: Final = re.compile(rb"^([0-9a-f]{40,64})\tHEAD$", re.MULTILINE)
@@ -229,7 +229,8 @@ class Reading:
             await code_host.keep_paths(self._memory, self._target, commit, read)
         elif read.outcome is Outcome.TOO_LARGE:
             await note_exceeded_limit(self._memory, self._what, limits, now)
-        await self._keep(note, _Note(name))
+        if note != _Note(name):
+            await self._memory.put(self._key, msgspec.msgpack.encode(_Note(name)))
         return read
 
     async def commit(self) -> HeadCommit | Missing:
@@ -296,10 +297,6 @@ class Reading:
         except (msgspec.DecodeError, UnicodeDecodeError):
             return _Note()
 
-    async def _keep(self, old: _Note, new: _Note) -> None:
-        if new != old:
-            await self._memory.put(self._key, msgspec.msgpack.encode(new))
-
     @property
     def _key(self) -> str:
         return f"note:{self._target}"
@@ -322,31 +319,28 @@ async def read_git_file(
     """Read a file of the default branch into the body; fetched again only if HEAD moved."""
     with make_git_folder() as place:
         reading = Reading(Git(program, options.limits, client, place), client, memory, target)
-        found = await reading.commit()
-        if isinstance(found, Missing):
-            return _make_missing_answer(found)
+        commit = await reading.commit()
+        if isinstance(commit, Missing):
+            return _make_missing_answer(commit)
         key = f"file:{target}:{file}"
-        kept = _decode_stored_file(await memory.get(key))
-        if kept.commit == found.id:
-            return Answer(Outcome.OK, 200, body=zlib.decompress(kept.body), remembered=True)
-        body = await reading.contents(found, file)
+        stored = await memory.get(key)
+        try:
+            earlier = msgspec.msgpack.decode(stored or b"", type=_StoredFile)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            earlier = _StoredFile()
+        if earlier.commit == commit.id:
+            return Answer(Outcome.OK, 200, body=zlib.decompress(earlier.body), remembered=True)
+        body = await reading.contents(commit, file)
         if isinstance(body, Missing):
             return _make_missing_answer(body)
         if len(body) <= _LARGEST_KEPT:
-            stored = msgspec.msgpack.encode(_StoredFile(found.id, zlib.compress(body)))
+            stored = msgspec.msgpack.encode(_StoredFile(commit.id, zlib.compress(body)))
             await memory.put(key, stored, days=_DAYS_KEPT)
         return Answer(Outcome.OK, 200, body=body)
 
 
 def _make_missing_answer(missing: Missing) -> Answer:
     return Answer(missing.outcome, detail=missing.detail)
-
-
-def _decode_stored_file(stored: bytes | None) -> _StoredFile:
-    try:
-        return msgspec.msgpack.decode(stored or b"", type=_StoredFile)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return _StoredFile()
 
 
 def _make_git_integration(instance: Instance[GitOptions]) -> Integration:

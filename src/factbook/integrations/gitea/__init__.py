@@ -210,7 +210,12 @@ def explain_no_issues(repository: GiteaRepository) -> Missing | None:
 
 def make_gitea_facts(known: GiteaSnapshot) -> Collected:
     """The facts of all shapes that Gitea fills."""
-    found = known.protection
+    protection = known.protection
+    if isinstance(protection, Missing):
+        review: Leaves = dict.fromkeys(UNPROTECTED.review, protection)
+    else:
+        review = protection.review
+    owners = code_host.make_codeowners_leaves(known.paths, CODEOWNERS, _NO_CHECK)
     return Collected.of(
         code_host.make_code_host_groups(
             merging=known.merging,
@@ -220,8 +225,8 @@ def make_gitea_facts(known: GiteaSnapshot) -> Collected:
                 known.open_issues, known.closed_issues, known.closed_last_month
             ),
             collaboration=_make_gitea_collaboration(known),
-            protection=found if isinstance(found, Missing) else found.protection,
-            review=_make_gitea_code_review(known),
+            protection=protection if isinstance(protection, Missing) else protection.protection,
+            review={**review, **owners},
             paths=known.paths,
         )
     )
@@ -247,13 +252,6 @@ def _make_gitea_collaboration(known: GiteaSnapshot) -> Leaves:
         languages = sorted(sizes, key=lambda language: (-sizes[language], language))
     listed = code_host.make_collaborator_leaves(who, who) if isinstance(who, Missing) else who
     return {"languages": languages, **listed}
-
-
-def _make_gitea_code_review(known: GiteaSnapshot) -> Leaves:
-    found = known.protection
-    review = UNPROTECTED.review
-    rules = dict.fromkeys(review, found) if isinstance(found, Missing) else found.review
-    return {**rules, **code_host.make_codeowners_leaves(known.paths, CODEOWNERS, _NO_CHECK)}
 
 
 # Few enough that a batch ends in time even if every call to the host times out.

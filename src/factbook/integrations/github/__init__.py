@@ -102,7 +102,13 @@ async def probe_alerts(api: GithubApi, repository: GithubRepository) -> Missing 
     if kept is None:
         owner, name = repository.name_with_owner.split("/")
         target = build_path("repos", owner, name, "dependabot", "alerts")
-        kept = _make_stored_probe(api.now, _judge_alerts(await api.get_again(target, per_page=1)))
+        answer = await api.get_again(target, per_page=1)
+        doubt: Missing | None = None
+        if not answer.ok or not isinstance(answer.data, list):
+            doubt = _explain_refused_probe(answer, _NO_ALERTS)
+        elif answer.data:
+            doubt = _DISAGREE
+        kept = _make_stored_probe(api.now, doubt)
         await _store_probe(api, key, kept)
     return _explain_probe(kept) if kept.outcome else None
 
@@ -114,12 +120,6 @@ def _judge_protection(answer: Answer) -> Classic | Missing:
     if answer.status == 404 and answer.message == _NOT_PROTECTED:
         return facts.NO_RULE
     return _explain_refused_probe(answer, _NO_ADMINISTRATION)
-
-
-def _judge_alerts(answer: Answer) -> Missing | None:
-    if answer.ok and isinstance(answer.data, list):
-        return _DISAGREE if answer.data else None
-    return _explain_refused_probe(answer, _NO_ALERTS)
 
 
 def _explain_refused_probe(answer: Answer, denied: Missing) -> Missing:
@@ -148,12 +148,9 @@ async def _get_stored_probe(api: GithubApi, key: str) -> _StoredProbe | None:
         kept = msgspec.json.decode(stored, type=_StoredProbe)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
-    return kept if 0 <= api.now - kept.at < DAY + _spread_expiry(key) else None
-
-
-def _spread_expiry(key: str) -> int:
-    """Extra validity of up to half a day, which spreads the probes of a first run."""
-    return zlib.crc32(key.encode()) % _SPREAD
+    # Up to half a day more spreads the probes of a first run.
+    validity = DAY + zlib.crc32(key.encode()) % _SPREAD
+    return kept if 0 <= api.now - kept.at < validity else None
 
 
 async def _store_probe(api: GithubApi, key: str, kept: _StoredProbe) -> None:

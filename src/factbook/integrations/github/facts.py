@@ -25,7 +25,6 @@ from factbook.integrations.github.api import (
     RULES,
     BranchRule,
     Bypassed,
-    Bypassing,
     GithubApi,
     GithubBranch,
     GithubNodePage,
@@ -118,6 +117,9 @@ class _RepositoryReader:
         Returns the targets that exceeded a resource limit, and those without data.
         """
         left_out, wiped_out = [], []
+        limits = [
+            error.missing for error in told.errors if error.missing.outcome is Outcome.RATE_LIMITED
+        ]
         for i, target in enumerate(targets):
             errors = [error for error in told.errors if error.path[:1] == (f"r{i}",)]
             data = told.data.get(f"r{i}")
@@ -127,8 +129,8 @@ class _RepositoryReader:
                 self.found[target] = _make_repository_data(data, errors)
             elif refusal := _find_refusal(errors):
                 self.found[target] = refusal
-            elif limit := _find_rate_limit(told.errors):
-                self.found[target] = self._stopped = limit
+            elif limits:
+                self.found[target] = self._stopped = limits[0]
             else:
                 wiped_out.append(target)
         return left_out, wiped_out
@@ -218,11 +220,6 @@ def _find_refusal(errors: list[GithubQueryError]) -> Missing | None:
         if len(error.path) == 1 and error.missing.outcome in {Outcome.DENIED, Outcome.REFUSED}:
             return error.missing
     return None
-
-
-def _find_rate_limit(errors: list[GithubQueryError]) -> Missing | None:
-    limits = (error.missing for error in errors)
-    return next((limit for limit in limits if limit.outcome is Outcome.RATE_LIMITED), None)
 
 
 PAGES_AT_ONCE: Final = 40
@@ -408,17 +405,16 @@ def _read_bypasses(ids: Sequence[str], told: GithubQueryResult) -> Bypasses:
         github_api.decode_github_answer(told.data.get("rulesets", b""), list[msgspec.Raw]) or ()
     ):
         ruleset: Bypassed | None = github_api.decode_github_answer(node, Bypassed)
-        if ruleset and ruleset.bypass_actors:
-            bypassed[ruleset.id] = _frees_administrators(ruleset.bypass_actors)
+        if not ruleset or not ruleset.bypass_actors:
+            continue
+        actors = ruleset.bypass_actors
+        if any(actor.frees_administrators for actor in actors.known):
+            bypassed[ruleset.id] = True
+        elif len(actors.known) < len(actors.nodes):
+            bypassed[ruleset.id] = _HIDDEN_BYPASS
+        else:
+            bypassed[ruleset.id] = _TOO_MANY_ACTORS if actors.page_info.has_next_page else False
     return bypassed
-
-
-def _frees_administrators(actors: GithubNodePage[Bypassing]) -> bool | Missing:
-    if any(one.frees_administrators for one in actors.known):
-        return True
-    if len(actors.known) < len(actors.nodes):
-        return _HIDDEN_BYPASS
-    return _TOO_MANY_ACTORS if actors.page_info.has_next_page else False
 
 
 class Switch(msgspec.Struct, frozen=True):
@@ -499,6 +495,14 @@ def merge_protection(
     types = None if rules is None else {rule.type for rule in rules}
     reviews = _list_parameters(rules, "PULL_REQUEST")
     checks = _list_parameters(rules, "REQUIRED_STATUS_CHECKS")
+    strict = _any_demands(
+        checks,
+        lambda one: one.strict_required_status_checks_policy and bool(one.required_status_checks),
+    )
+    approvals: int | None = None
+    if classic.approving_reviews is not None and reviews is not None:
+        required = (review.required_approving_review_count for review in reviews)
+        approvals = max([classic.approving_reviews, *required])
     return Merged(
         {
             "enabled": _either_true(classic.exists, None if types is None else bool(types)),
@@ -534,12 +538,8 @@ def merge_protection(
                 classic.requires_last_push_approval,
                 _any_demands(reviews, lambda one: one.require_last_push_approval),
             ),
-            "strictRequiredStatusChecks": _either_true(
-                classic.requires_strict_checks, _any_demands(checks, _is_strict)
-            ),
-            "requiredApprovingReviewCount": _choose_most_approvals(
-                classic.approving_reviews, reviews
-            ),
+            "strictRequiredStatusChecks": _either_true(classic.requires_strict_checks, strict),
+            "requiredApprovingReviewCount": approvals,
         },
     )
 
@@ -618,16 +618,6 @@ def _any_demands(
     parameters: Iterable[Parameters] | None, demands: Callable[[Parameters], bool]
 ) -> bool | None:
     return None if parameters is None else any(demands(one) for one in parameters)
-
-
-def _is_strict(checks: Parameters) -> bool:
-    return checks.strict_required_status_checks_policy and bool(checks.required_status_checks)
-
-
-def _choose_most_approvals(classic: int | None, reviews: list[Parameters] | None) -> int | None:
-    if classic is None or reviews is None:
-        return None
-    return max([classic, *(one.required_approving_review_count for one in reviews)])
 
 
 def _has_rule_type(types: set[str] | None, type_: str) -> bool | None:

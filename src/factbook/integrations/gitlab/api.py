@@ -111,26 +111,21 @@ def find_gitlab_target(options: GitlabOptions, entity: Mapping[str, Any]) -> str
     A slug belongs to the host in `gitlab.com/instance`, else to the host of the entity's location,
     else to the host in its key. Without a slug, the location has to be on this host.
     """
-    known = get_annotations(entity)
+    annotations = get_annotations(entity)
     place = find_location(entity)
-    host = _choose_host(known, place)
-    own = known.get(options.slug)
-    if isinstance(own, str) and (options.host != GITLAB or host in {None, GITLAB}):
-        return options.named(own)
-    given = known.get(SLUG)
-    if host == options.host and isinstance(given, str):
-        return options.named(given)
+    host = place.host if place else None
+    if INSTANCE in annotations:
+        instance = annotations[INSTANCE]
+        host = instance.strip().lower() if isinstance(instance, str) else ""
+    host_slug = annotations.get(options.slug)
+    if isinstance(host_slug, str) and (options.host != GITLAB or host in {None, GITLAB}):
+        return options.named(host_slug)
+    slug = annotations.get(SLUG)
+    if host == options.host and isinstance(slug, str):
+        return options.named(slug)
     if place is None or {place.host, host} != {options.host}:
         return report_no_annotation(f"no project on {options.host}")
     return options.located(place)
-
-
-def _choose_host(known: Mapping[str, Any], place: SourceLocation | None) -> str | None:
-    """The host for a slug that doesn't name its host."""
-    if INSTANCE not in known:
-        return place.host if place else None
-    named = known[INSTANCE]
-    return named.strip().lower() if isinstance(named, str) else ""
 
 
 T = TypeVar("T")
@@ -462,15 +457,14 @@ def make_gitlab_result(answer: Answer) -> GitlabQueryResult:
     data = answer.data.get("data")
     if not isinstance(data, dict):
         return GitlabQueryResult({}, {}, _explain_query_error(errors[0]) if errors else UNUSABLE)
-    raised = [(_get_error_path(error), _explain_query_error(error)) for error in errors]
+    raised: list[tuple[tuple[object, ...], Missing]] = []
+    for error in errors:
+        path = error.get("path")
+        segments = tuple(path) if isinstance(path, list) else ()
+        raised.append((segments, _explain_query_error(error)))
     return GitlabQueryResult(
         data, {_find_error_field(path): missing for path, missing in raised}, None, raised
     )
-
-
-def _get_error_path(error: Mapping[str, Any]) -> tuple[object, ...]:
-    found = error.get("path")
-    return tuple(found) if isinstance(found, list) else ()
 
 
 def _find_error_field(path: tuple[object, ...]) -> str:

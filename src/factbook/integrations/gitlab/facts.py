@@ -290,13 +290,16 @@ class ProjectRules:
 async def get_project_rules(api: GitlabApi, number: str) -> ProjectRules:
     """The rules of the project with this id."""
     project = build_path("projects", number)
-    settings, branches, approvals, approval_rules, push_rule = await asyncio.gather(
+    settings, branches, approvals, approval_rules, push_answer = await asyncio.gather(
         api.one(project, ProjectSettings),
         api.every(f"{project}/protected_branches", list[ProtectedBranch], pages=MOST_RULE_PAGES),
         api.one(f"{project}/approvals", Approvals),
         api.every(f"{project}/approval_rules", list[ApprovalRule], pages=MOST_RULE_PAGES),
-        _get_push_rule(api, project),
+        api.get(f"{project}/push_rule"),
     )
+    # GitLab returns null if the rule was never set.
+    was_never_set = push_answer.ok and push_answer.data is None
+    push_rule = _NO_PUSH_RULE if was_never_set else push_answer.read_as(PushRule)
     return ProjectRules(
         _treat_as_hidden(settings, "the project's settings"),
         _treat_as_hidden(branches, "protected branches"),
@@ -345,28 +348,18 @@ def count_required_approvals(rules: list[ApprovalRule], branch: str, *, protecte
 
     Report rules don't count, as they apply only to the findings of a report.
     """
-    counted = [
-        rule.approvals_required
-        for rule in rules
-        if rule.rule_type != "report_approver"
-        and _applies_to_branch(rule, branch, protected=protected)
-    ]
-    return max(counted, default=0)
-
-
-def _applies_to_branch(rule: ApprovalRule, branch: str, *, protected: bool) -> bool:
-    if rule.applies_to_all_protected_branches:
-        return protected
-    named = [one.name for one in rule.protected_branches]
-    return not named or any(matches_branch(name, branch) for name in named)
-
-
-async def _get_push_rule(api: GitlabApi, project: str) -> PushRule | Missing:
-    """The push rule; GitLab returns null, which requires nothing, if it was never set."""
-    answer = await api.get(f"{project}/push_rule")
-    if answer.ok and answer.data is None:
-        return _NO_PUSH_RULE
-    return answer.read_as(PushRule)
+    counts = []
+    for rule in rules:
+        if rule.rule_type == "report_approver":
+            continue
+        patterns = [protected_branch.name for protected_branch in rule.protected_branches]
+        if rule.applies_to_all_protected_branches:
+            applies = protected
+        else:
+            applies = not patterns or any(matches_branch(pattern, branch) for pattern in patterns)
+        if applies:
+            counts.append(rule.approvals_required)
+    return max(counts, default=0)
 
 
 def _treat_as_premium(found: T | Missing, what: str) -> T | Missing:
@@ -518,6 +511,13 @@ def _make_gitlab_branch_protection(known: GitlabSnapshot) -> Leaves | Missing:
     unread = fitting if isinstance(fitting, Missing) else None
     rule = [] if isinstance(fitting, Missing) else fitting
     method = settings if isinstance(settings, Missing) else settings.merge_method or HIDDEN
+    signatures: bool | Missing
+    if isinstance(push, Missing):
+        signatures = push
+    elif push.reject_unsigned_commits is msgspec.UNSET:
+        signatures = NO_PREMIUM
+    else:
+        signatures = bool(push.reject_unsigned_commits)
     return {
         "enabled": unread or bool(rule),
         "enforceAdmins": _NO_SUCH_RULE,
@@ -528,13 +528,8 @@ def _make_gitlab_branch_protection(known: GitlabSnapshot) -> Leaves | Missing:
         ),
         "allowForcePushes": unread or allows_force_pushes(rule),
         "blockCreations": _NO_SUCH_RULE,
-        "requiredSignatures": push if isinstance(push, Missing) else _requires_signatures(push),
+        "requiredSignatures": signatures,
     }
-
-
-def _requires_signatures(rule: PushRule) -> bool | Missing:
-    demanded = rule.reject_unsigned_commits
-    return NO_PREMIUM if demanded is msgspec.UNSET else bool(demanded)
 
 
 def _make_gitlab_reviews(known: GitlabSnapshot) -> Leaves:

@@ -386,6 +386,19 @@ def make_analytics_figures(found: Windows, target: str) -> IncidentFigures | Mis
     year, quarter, month = (found[days].get(target, []) for days in WINDOWS)
     if isinstance(year, Missing) or isinstance(quarter, Missing) or isinstance(month, Missing):
         return UNUSABLE
+    # Each mean time to the first acknowledgement, with the number of incidents behind it.
+    acknowledgements = []
+    for row in quarter:
+        count = row.total_incident_count
+        if row.total_incidents_acknowledged is not None:
+            count = min(count, row.total_incidents_acknowledged)
+        acknowledgements.append((row.mean_seconds_to_first_ack, count))
+    uptimes = [row.up_time_pct for row in month if row.up_time_pct is not None]
+    uptime: float | Missing = NO_UPTIME
+    if len(uptimes) == len(month):
+        # The downtimes of a service's teams add up.
+        downtime = sum(100.0 - percentage for percentage in uptimes)
+        uptime = round(max(0.0, 100.0 - downtime), 4)
     return IncidentFigures(
         _sum_incidents(year),
         _sum_incidents(quarter),
@@ -393,21 +406,13 @@ def make_analytics_figures(found: Windows, target: str) -> IncidentFigures | Mis
         _compute_weighted_mean(
             (row.mean_seconds_to_resolve, row.total_incident_count) for row in quarter
         ),
-        _compute_weighted_mean(
-            (row.mean_seconds_to_first_ack, _count_acknowledged(row)) for row in quarter
-        ),
-        _compute_uptime(month),
+        _compute_weighted_mean(acknowledgements),
+        uptime,
     )
 
 
 def _sum_incidents(rows: list[AnalyticsRow]) -> int:
     return sum(row.total_incident_count for row in rows)
-
-
-def _count_acknowledged(row: AnalyticsRow) -> int:
-    """The number of incidents behind the mean time to the first acknowledgement."""
-    known = row.total_incidents_acknowledged
-    return row.total_incident_count if known is None else min(known, row.total_incident_count)
 
 
 def _compute_weighted_mean(parts: Iterable[tuple[float | None, int]]) -> float | Missing:
@@ -416,14 +421,6 @@ def _compute_weighted_mean(parts: Iterable[tuple[float | None, int]]) -> float |
     if not known:
         return NONE
     return round(sum(m * weight for m, weight in known) / sum(w for _, w in known), 2)
-
-
-def _compute_uptime(rows: list[AnalyticsRow]) -> float | Missing:
-    """The uptime in percent; the downtimes of a service's teams add up."""
-    known = [row.up_time_pct for row in rows if row.up_time_pct is not None]
-    if len(known) < len(rows):
-        return NO_UPTIME
-    return round(max(0.0, 100.0 - sum(100.0 - part for part in known)), 4)
 
 
 MOST_PAGES: Final = 200
@@ -593,20 +590,16 @@ def make_pagerduty_facts(
     An unreadable service may not exist. Without any known incident, its number of incidents is
     unknown, not zero.
     """
-    if isinstance(service, Missing) and (figures == service or _is_in_doubt(service, figures)):
-        return Collected(missing={"": service})
+    if isinstance(service, Missing):
+        no_incident = isinstance(figures, IncidentFigures) and figures.total == 0
+        if no_incident or figures == service or service.outcome is Outcome.NOT_FOUND:
+            return Collected(missing={"": service})
     return Collected.of(
         {
             "incident.incidentMetrics": _make_metrics(figures),
             "incident.serviceInfo": _make_service_info(service),
         }
     )
-
-
-def _is_in_doubt(service: Missing, figures: IncidentFigures | Missing) -> bool:
-    if service.outcome is Outcome.NOT_FOUND:
-        return True
-    return isinstance(figures, IncidentFigures) and figures.total == 0
 
 
 def _make_metrics(figures: IncidentFigures | Missing) -> Leaves | Missing:

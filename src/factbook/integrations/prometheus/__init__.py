@@ -95,12 +95,16 @@ def group_rules_by_service(
     options: PrometheusOptions, rules: Sequence[PrometheusRule]
 ) -> RulesByService:
     """The rules by the service that they name."""
-    found: dict[str, list[PrometheusRule]] = {}
+    by_service: dict[str, list[PrometheusRule]] = {}
+    severities = options.severities
+    watching = False
     for rule in rules:
-        if owner := rule.label(options.label) or rule.label("sloth_service"):
-            found.setdefault(owner, []).append(rule)
-    watching = any(rule.is_alerting and _may_be_incident(options, rule) for rule in rules)
-    return RulesByService(found, len(rules), watching)
+        if service := rule.label(options.label) or rule.label("sloth_service"):
+            by_service.setdefault(service, []).append(rule)
+        severity = rule.labels.get(options.severity_label, "")
+        if rule.is_alerting and (not severities or severity in severities or "{{" in severity):
+            watching = True
+    return RulesByService(by_service, len(rules), watching)
 
 
 def group_events(options: PrometheusOptions, series: Sequence[Series]) -> Events:
@@ -196,11 +200,6 @@ def _explain_unwatched(known: PrometheusSnapshot, service: str) -> Missing | Non
     if isinstance(known.rules, Missing):
         return known.rules
     return None if known.rules.watching else _NO_ALERTS
-
-
-def _may_be_incident(options: PrometheusOptions, rule: PrometheusRule) -> bool:
-    severity = rule.labels.get(options.severity_label, "")
-    return not options.severities or severity in options.severities or "{{" in severity
 
 
 def _take_unbroken(chunks: Sequence[Events | Missing]) -> Iterator[Events]:
@@ -301,7 +300,9 @@ Query = Callable[[PrometheusOptions, Sequence[str], int], str]
 
 # If the services need a longer matcher, queries cover all services instead.
 _LONGEST: Final = 600
-_SPECIAL: Final = frozenset("\\.+*?()|[]{}^$")
+_PATTERN_ESCAPES: Final = str.maketrans(
+    {character: f"\\{character}" for character in "\\.+*?()|[]{}^$"}
+)
 _ESCAPES: Final = {"\\": "\\\\", '"': '\\"', "\n": "\\n"}
 
 
@@ -312,7 +313,7 @@ def quote_text(value: str) -> str:
 
 def build_label_matcher(label: str, values: Sequence[str]) -> str:
     """Matcher for series whose label has one of the values."""
-    alternatives = "|".join(map(_escape_literal, values))
+    alternatives = "|".join(value.translate(_PATTERN_ESCAPES) for value in values)
     return f"{label}=~{quote_text(alternatives)}"
 
 
@@ -361,11 +362,6 @@ def _build_firing_selector(options: PrometheusOptions, services: Sequence[str]) 
     alerts = f"ALERTS{{{','.join(matchers)}}}"
     group = f"group by ({options.label}, alertname)"
     return f"{group} ({alerts})", f"{group} ({alerts} offset {options.resolution}s)"
-
-
-def _escape_literal(value: str) -> str:
-    """A value as a pattern that matches only this value."""
-    return "".join(f"\\{one}" if one in _SPECIAL else one for one in value)
 
 
 # The first sample may be this many seconds after the start of a window.
@@ -442,15 +438,16 @@ class _Asking:
 
         A gap may only mean that Prometheus was down at that time.
         """
-        found = await asyncio.gather(*map(self._covers, WINDOWS))
-        pairs = list(zip(WINDOWS, found, strict=True))
-        furthest = max((days for days, covers in pairs if covers is True), default=0)
-        return {days: days <= furthest or covers for days, covers in pairs}
-
-    async def _covers(self, days: int) -> bool | Missing:
-        moment = self._moment - days * DAY + _SLACK
-        found = await self._api.samples(build_anything_query(self._options, DAY), moment)
-        return found if isinstance(found, Missing) else bool(found)
+        query = build_anything_query(self._options, DAY)
+        answers = await asyncio.gather(
+            *(self._api.samples(query, self._moment - days * DAY + _SLACK) for days in WINDOWS)
+        )
+        covered: dict[int, bool | Missing] = {
+            days: samples if isinstance(samples, Missing) else bool(samples)
+            for days, samples in zip(WINDOWS, answers, strict=True)
+        }
+        furthest = max((days for days, covers in covered.items() if covers is True), default=0)
+        return {days: days <= furthest or covers for days, covers in covered.items()}
 
     async def _up(self, services: Sequence[str]) -> dict[str, float] | Missing:
         expression = build_up_query(self._options, services, MONTH * DAY)

@@ -104,21 +104,19 @@ def find_prometheus_target(options: PrometheusOptions, entity: Mapping[str, Any]
 
     Any printable character is allowed, as queries quote the value.
     """
-    known = get_annotations(entity)
-    found = known.get(SERVICE) or _find_label(known.get(LABELS), options.label)
-    if not isinstance(found, str) or not found.strip():
+    annotations = get_annotations(entity)
+    service = annotations.get(SERVICE)
+    if not service:
+        labels = annotations.get(LABELS)
+        pairs = labels.split(",") if isinstance(labels, str) else []
+        parts = (pair.partition("=") for pair in pairs)
+        service = next((text for key, _, text in parts if key.strip() == options.label), "")
+    if not isinstance(service, str) or not service.strip():
         return report_no_annotation("no value of the service's label")
-    value = found.strip()
+    value = service.strip()
     if len(value) > LONGEST or not value.isprintable():
         return report_bad_annotation("what the annotation holds is no value of a label")
     return value
-
-
-def _find_label(labels: Any, name: str) -> str:
-    """The value of one label in a comma-separated list."""
-    pairs = labels.split(",") if isinstance(labels, str) else []
-    parts = (pair.partition("=") for pair in pairs)
-    return next((value.strip() for key, _, value in parts if key.strip() == name), "")
 
 
 Data = TypeVar("Data")
@@ -357,15 +355,13 @@ def _parse_matcher(text: str) -> _Matcher:
 
 
 def _make_matcher(label: str, kind: str, value: str) -> _Matcher:
-    pattern = _compile_pattern(value) if kind.endswith("~") else None
+    pattern = None
+    if kind.endswith("~"):
+        try:
+            pattern = user_patterns.compile_whole(value)
+        except InputError:
+            raise UnreadableRoutingError from None
     return _Matcher(label, kind.startswith("="), value, pattern)
-
-
-def _compile_pattern(text: str) -> UserPattern:
-    try:
-        return user_patterns.compile_whole(text)
-    except InputError:
-        raise UnreadableRoutingError from None
 
 
 def _list_reached(node: _Node, labels: Mapping[str, str]) -> Iterator[str]:

@@ -162,7 +162,12 @@ def read_selector(text: str) -> Selector:
 
 def _make_selector(options: SnykOptions, entity: Mapping[str, Any]) -> Selector:
     known = {key: value for key, value in get_annotations(entity).items() if value != ""}
-    targets, projects = _list_targets(known), _list_ids(known, PROJECT_IDS)
+    targets: tuple[str, ...] = ()
+    if TARGETS in known:
+        targets = _sort_distinct(_split_list(known, TARGETS))
+    elif key := next((key for key in (TARGET_ID, TARGET_NAME) if key in known), None):
+        targets = (_get_text(known, key),)
+    projects = _list_ids(known, PROJECT_IDS)
     host, slug = ("", "") if targets or projects else _find_repository(entity, known)
     return Selector(
         organizations=_list_organizations(options, known),
@@ -172,14 +177,6 @@ def _make_selector(options: SnykOptions, entity: Mapping[str, Any]) -> Selector:
         host=host,
         slug=slug,
     )
-
-
-def _list_targets(known: Mapping[str, Any]) -> tuple[str, ...]:
-    """The ids and names from the first annotation that has any."""
-    if TARGETS in known:
-        return _sort_distinct(_split_list(known, TARGETS))
-    key = next((key for key in (TARGET_ID, TARGET_NAME) if key in known), None)
-    return (_get_text(known, key),) if key else ()
 
 
 def _list_organizations(options: SnykOptions, known: Mapping[str, Any]) -> tuple[str, ...]:
@@ -352,7 +349,14 @@ class SnykProject(SnykResource):
         counts = self.meta.latest_issue_counts if self.meta else None
         if counts is None or counts == {}:
             return None
-        return {severity: _count_severity(counts, severity) for severity in SEVERITIES}
+        by_severity: Partial = {}
+        for severity in SEVERITIES:
+            count = counts.get(severity) if isinstance(counts, dict) else None
+            # Snyk's API description allows any number.
+            is_number = isinstance(count, int | float) and not isinstance(count, bool)
+            is_usable = is_number and 0 <= count < _MOST and count == count // 1
+            by_severity[severity] = int(count) if is_usable else _NO_COUNT
+        return by_severity
 
 
 class IssueAttributes(Struct):
@@ -387,14 +391,6 @@ class SnykIssue(SnykResource):
 
     attributes: IssueAttributes
     relationships: IssueRelationships
-
-
-def _count_severity(counts: Any, severity: str) -> int | Missing:
-    """The count of a severity, a whole number; Snyk's API description allows any number."""
-    value = counts.get(severity) if isinstance(counts, dict) else None
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return _NO_COUNT
-    return int(value) if 0 <= value < _MOST and value == value // 1 else _NO_COUNT
 
 
 log = structlog.get_logger("factbook.sources.snyk")
