@@ -189,7 +189,10 @@ def write_backup(
     """
     if not database.exists():
         raise InputError(f"There is no database {database}.")
-    folder, file = (to, to / _backup_name(now)) if to.is_dir() else (to.parent, to)
+    folder, file = to.parent, to
+    if to.is_dir():
+        made_at = datetime.fromtimestamp(now // SECOND, UTC)
+        folder, file = to, to / f"factbook-{made_at:%Y%m%dT%H%M%SZ}.db"
     if not folder.is_dir():
         raise InputError(f"There is no folder {folder}.")
     if keep is not None and folder is not to:
@@ -199,8 +202,18 @@ def write_backup(
     unfinished = folder / _UNFINISHED
     with unfinished_file(unfinished):
         copy_database(database, unfinished, show)
-        with readable_errors(unfinished):
-            _write_note(unfinished, Note(now, __version__, key, key_check, _unsealed()))
+        # `_seal_backup` fills in the digest; the random part makes the text unique in the file.
+        checksum = f"sha256:{secrets.token_hex(16)}:{'0' * _DIGEST}"
+        note = Note(now, __version__, key, key_check, checksum)
+        with (
+            readable_errors(unfinished),
+            closing(sqlite3.connect(unfinished, isolation_level=None)) as copied,
+        ):
+            copied.execute(
+                f"CREATE TABLE {_TABLE} (made_at INTEGER, version TEXT, key TEXT, key_check, "
+                "checksum)"
+            )
+            copied.execute(f"INSERT INTO {_TABLE} VALUES (?, ?, ?, ?, ?)", note)  # noqa: S608
         check_structure(unfinished, copy_of=database)
         with readable_errors(unfinished):
             _seal_backup(unfinished)
@@ -299,19 +312,6 @@ def remove_journals(database: Path) -> None:
         database.with_name(f"{database.name}{end}").unlink(missing_ok=True)
 
 
-def _write_note(file: Path, note: Note) -> None:
-    with closing(sqlite3.connect(file, isolation_level=None)) as copied:
-        copied.execute(
-            f"CREATE TABLE {_TABLE} (made_at INTEGER, version TEXT, key TEXT, key_check, checksum)"
-        )
-        copied.execute(f"INSERT INTO {_TABLE} VALUES (?, ?, ?, ?, ?)", note)  # noqa: S608
-
-
-def _unsealed() -> str:
-    """Make a checksum without its digest. The random part makes it unique in the file."""
-    return f"sha256:{secrets.token_hex(16)}:{'0' * _DIGEST}"
-
-
 def _seal_backup(file: Path) -> None:
     note = note_in(file)
     assert note is not None
@@ -376,10 +376,6 @@ def _delete_older(folder: Path, keep: int, *, made: Path) -> None:
     others = [name for name in names if name != made.name]
     for name in others[: max(0, len(others) - keep)]:
         (folder / name).unlink()
-
-
-def _backup_name(now: int) -> str:
-    return f"factbook-{datetime.fromtimestamp(now // SECOND, UTC):%Y%m%dT%H%M%SZ}.db"
 
 
 class Restored(NamedTuple):
@@ -568,9 +564,16 @@ def _switch_files(
     folder = database.parent
     _own_as(unfinished, database if database.exists() else folder)
     to_disk(unfinished)
-    new_key = key.with_name(f".{key.name}.restoring") if _brings_another(note, key) else None
-    if new_key is not None and note is not None:
-        _write_private(new_key, note.key or "")
+    new_key: Path | None = None
+    backup_key = None if note is None else note.key
+    if backup_key is not None and (
+        not key.exists() or key.read_text().strip() != backup_key.strip()
+    ):
+        new_key = key.with_name(f".{key.name}.restoring")
+        new_key.unlink(missing_ok=True)
+        new_key.touch(mode=_PRIVATE)
+        new_key.write_text(backup_key)
+        to_disk(new_key)
         _own_as(new_key, database if database.exists() else folder)
     aside = _put_aside(database, key, now) if database.exists() else None
     if new_key is not None:
@@ -596,19 +599,6 @@ def _put_aside(database: Path, key: Path, now: int) -> Path:
         if beside.exists():
             beside.replace(aside.with_name(f"{aside.name}{end}"))
     return aside
-
-
-def _brings_another(note: Note | None, key: Path) -> bool:
-    if note is None or note.key is None:
-        return False
-    return not key.exists() or key.read_text().strip() != note.key.strip()
-
-
-def _write_private(file: Path, text: str) -> None:
-    file.unlink(missing_ok=True)
-    file.touch(mode=0o600)
-    file.write_text(text)
-    to_disk(file)
 
 
 def _own_as(file: Path, other: Path) -> None:

@@ -377,7 +377,11 @@ async def collect_now(
         try:
             await leadership.held()
             run_id = await _begin_run(database, integration, ref, leadership.clock())
-            while (run := await _ended_run(database, run_id)).finished_at is None:
+            while True:
+                run = await runs.fetch_run(database, run_id)
+                assert run is not None
+                if run.finished_at is not None:
+                    break
                 show(run)
                 if await leadership.held():
                     await collector.work()
@@ -462,9 +466,3 @@ async def _begin_run(
     except NothingToCollectError:
         text = f"{source_id} is not about {ref}: its entityFilter says so."
         raise NotFoundError(text) from None
-
-
-async def _ended_run(database: Database, run_id: int) -> RunRecord:
-    found = await runs.fetch_run(database, run_id)
-    assert found is not None
-    return found

@@ -319,9 +319,11 @@ class _Replacement:
         forms = {
             form for one in (*self._names, *erasure.texts) for form in (one, _escaped_pattern(one))
         }
-        self.searched = sorted(
-            {low for form in forms for low in (form.lower(), _ascii_pattern(form))}
-        )
+        # SQLite's lower() changes ASCII letters only.
+        in_ascii = {
+            "".join(char.lower() if char.isascii() else char for char in form) for form in forms
+        }
+        self.searched = sorted({form.lower() for form in forms} | in_ascii)
 
     def mentions(self, text: str) -> bool:
         """True if a cached answer may be about the person; losing one only costs another call."""
@@ -331,7 +333,17 @@ class _Replacement:
         """Columns of a row that change, with their new texts."""
         if row.get(_OWN.get(table, "")) in self._own:
             return {}
-        new = {name: self._replaced(text) for name, text in row.items() if isinstance(text, str)}
+        pseudonym = self._erasure.pseudonym
+
+        def replace_ref(match: re.Match[str]) -> str:
+            prefix = users.PREFIX if match[1].lower() == "user:" else match[1]
+            return prefix + pseudonym
+
+        new: dict[str, str] = {}
+        for name, value in row.items():
+            if isinstance(value, str):
+                text = self._text.sub(pseudonym, self._ref.sub(replace_ref, value))
+                new[name] = self._scim.sub(lambda match: match[1] + pseudonym, text)
         if table == "audit":
             self._change_record(row, new)
         elif table == "revision_changes":
@@ -340,12 +352,6 @@ class _Replacement:
             body = "content" if table == "events" else "body"
             new[body] = self._without_details(new[body])
         return {name: text for name, text in new.items() if text != row[name]}
-
-    def _replaced(self, text: str) -> str:
-        pseudonym = self._erasure.pseudonym
-        text = self._ref.sub(lambda found: _prefix_pattern(found[1]) + pseudonym, text)
-        text = self._text.sub(pseudonym, text)
-        return self._scim.sub(lambda found: found[1] + pseudonym, text)
 
     def _change_record(self, row: Values, new: dict[str, str]) -> None:
         """Also remove the address, and the name the person gave a token, from an audit record."""
@@ -401,18 +407,9 @@ def _either_pattern(texts: Iterable[str]) -> str:
     return "|".join(map(re.escape, sorted(forms, key=len, reverse=True))) or r"(?!)"
 
 
-def _prefix_pattern(text: str) -> str:
-    return users.PREFIX if text.lower() == "user:" else text
-
-
 def _escaped_pattern(text: str) -> str:
     """Escape a text as in JSON."""
     return _json_pattern(text)[1:-1]
-
-
-def _ascii_pattern(text: str) -> str:
-    """Lower-case a text like a database that only knows ASCII letters."""
-    return "".join(char.lower() if char.isascii() else char for char in text)
 
 
 def _json_pattern(value: object) -> str:

@@ -1,6 +1,7 @@
 """Import on the database without a server, or push snapshots to a server."""
 
 import ipaddress
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -13,7 +14,7 @@ import msgspec
 from factbook.audit.trail import COMMAND_LINE, About, AuditEntry, Caller, audit_writes
 from factbook.backend import Backend
 from factbook.catalog import sets
-from factbook.catalog.sets import Prepared, PushRules
+from factbook.catalog.sets import PushRules
 from factbook.catalog.store.stored_sets import StoredItem
 from factbook.client import ApiError, Client, Item
 from factbook.clock import Clock, now
@@ -38,7 +39,6 @@ from factbook.importers.runner import ImportReport, audit_written_set, make_outc
 from factbook.importers.snapshot import (
     PREFIX,
     STATED,
-    ImportedItem,
     ReadingProblem,
     Snapshot,
     SnapshotPart,
@@ -121,21 +121,23 @@ _RIGHTS_SEPARATOR: Final = ", "
 
 _PAGE: Final = 1_000
 _ATTEMPTS: Final = 5
+_ITEM_PATH: Final = re.compile(r"items\[(\d+)\]\.?")
 _NOTHING: Final = Changes(added=0, updated=0, removed=0, unchanged=0)
 
 
 def mark_rights(snapshot: Snapshot) -> Snapshot:
     """Annotate each entity of a snapshot with the rights that found it."""
-    parts = (replace(part, items=tuple(map(_mark_item, part.items))) for part in snapshot.parts)
+    parts = []
+    for part in snapshot.parts:
+        items = []
+        for item in part.items:
+            if item.rights:
+                rights = _RIGHTS_SEPARATOR.join(sorted(item.rights))
+                items.append(replace(item, marks={**item.marks, _RIGHTS_ANNOTATION: rights}))
+            else:
+                items.append(item)
+        parts.append(replace(part, items=tuple(items)))
     return replace(snapshot, parts=tuple(parts))
-
-
-def _mark_item(item: ImportedItem) -> ImportedItem:
-    if not item.rights:
-        return item
-    return replace(
-        item, marks={**item.marks, _RIGHTS_ANNOTATION: _RIGHTS_SEPARATOR.join(sorted(item.rights))}
-    )
 
 
 class RememberedRights:
@@ -299,8 +301,12 @@ class _SnapshotPush:
     ) -> MergedPart:
         """Compute the set's new content; with `remove`, missing entities count as gone."""
         if self._remove:
-            wanted = merge_part(part, content.members, found, unread, Doubt())
-            return _without_refs(wanted, wanted.held) if wanted.held else wanted
+            merged = merge_part(part, content.members, found, unread, Doubt())
+            if not merged.held:
+                return merged
+            held = set(merged.held)
+            left = [prepared for prepared in merged.wanted if prepared.ref not in held]
+            return MergedPart(left, sorted({*merged.removed, *held}))
         remembered = RememberedRights(self._rules, content.members, part.rights)
         doubt = Doubt(remembered.rights)
         return merge_part(part, content.members, remembered.kept(found), unread, doubt)
@@ -309,8 +315,16 @@ class _SnapshotPush:
         """Read the set at one revision; starts again if another push changes it between pages."""
         for _ in range(_ATTEMPTS):
             revisions, items = self._pages(name)
-            if len(revisions) == 1:
-                return _SetContent(revisions.pop(), [self._member(item) for item in items])
+            if len(revisions) != 1:
+                continue
+            members = []
+            for item in items:
+                document = msgspec.json.encode(item.entity).decode()
+                stored = StoredItem(
+                    item.id, item.entity_ref, document, item.set, item.updated_by, 0
+                )
+                members.append(self._marks.member(stored))
+            return _SetContent(revisions.pop(), members)
         raise ConflictError(f"The set {name} was changed again and again; nothing was written.")
 
     def _pages(self, name: str) -> tuple[set[int], list[Item]]:
@@ -336,11 +350,6 @@ class _SnapshotPush:
                 raise
             return 0
 
-    def _member(self, item: Item) -> StoredMember:
-        document = msgspec.json.encode(item.entity).decode()
-        stored = StoredItem(item.id, item.entity_ref, document, item.set, item.updated_by, 0)
-        return self._marks.member(stored)
-
     def _replaced(
         self, name: str, content: _SetContent, wanted: MergedPart
     ) -> tuple[Changes, Sequence[Difference]]:
@@ -365,33 +374,22 @@ class _SnapshotPush:
         """True if a retry without the refused entities can succeed; records these."""
         if error.status == 412:
             return True
-        candidates = {one.prepared.ref: one for one in found}
+        candidates = {candidate.prepared.ref: candidate for candidate in found}
         before = len(refused.refs)
         for conflict in error.details.get("conflicts", ()):
-            if one := candidates.get(conflict["entityRef"]):
-                owner = f"{one.prepared.ref} is owned by {conflict['owner']}"
-                refused.add(one, f"{owner}, and stays as it is there")
+            if candidate := candidates.get(conflict["entityRef"]):
+                owner = f"{candidate.prepared.ref} is owned by {conflict['owner']}"
+                refused.add(candidate, f"{owner}, and stays as it is there")
         for problem in error.details.get("problems", ()):
-            prepared, path = _prepared_place(problem["path"], wanted.wanted)
-            if prepared and (one := candidates.get(prepared.ref)):
-                refused.add(one, f"{path}: {problem['message']}")
-                refused.origins.add(one.origin)
+            # A path such as items[3].metadata.name leads into an entity of the push.
+            match = _ITEM_PATH.match(problem["path"])
+            if match is None or int(match[1]) >= len(wanted.wanted):
+                continue
+            if candidate := candidates.get(wanted.wanted[int(match[1])].ref):
+                path = problem["path"][match.end() :]
+                refused.add(candidate, f"{path}: {problem['message']}")
+                refused.origins.add(candidate.origin)
         return len(refused.refs) > before
-
-
-def _without_refs(wanted: MergedPart, refs: Sequence[str]) -> MergedPart:
-    """Remove further references from a set's content."""
-    going = set(refs)
-    left = [one for one in wanted.wanted if one.ref not in going]
-    return MergedPart(left, sorted({*wanted.removed, *going}))
-
-
-def _prepared_place(path: str, wanted: Sequence[Prepared]) -> tuple[Prepared | None, str]:
-    """Find the entity that a JSON path of a push leads to, and the path in that entity."""
-    index, _, below = path.removeprefix("items[").partition("]")
-    if path.startswith("items[") and index.isdecimal() and int(index) < len(wanted):
-        return wanted[int(index)], below.removeprefix(".")
-    return None, path
 
 
 _WITHOUT: Final = (

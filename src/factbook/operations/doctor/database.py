@@ -24,7 +24,6 @@ from factbook.checks.definitions.definition_versions import (
 )
 from factbook.checks.rules import check_definition, language
 from factbook.checks.rules.check_definition import (
-    Check,
     find_refused_check_patterns,
     parse_stored_check,
 )
@@ -125,7 +124,8 @@ def find_damaged_log(path: Path) -> Finding | None:
     except UnavailableError as error:
         return problem(DATABASE, f"{error.message}.", advise_on_error(error))
     except OSError as error:
-        return _unread_file(path, error)
+        what = f"{error.filename or path} cannot be read: {error.strerror}."
+        return problem(DATABASE, what, "Run the doctor as the user of the service.")
     return None
 
 
@@ -137,21 +137,25 @@ def check_soundness(path: Path, tick: Tick) -> Iterator[Finding]:
     if damaged := find_damaged_log(path):
         yield damaged
         return
+    url = f"file:{quote(str(path.resolve()))}?mode=rw"
+    readable = "Every row of every table can be read."
     try:
-        with closing(_open_file(path)) as database:
+        with closing(sqlite3.connect(url, uri=True, timeout=_WAIT_SECONDS)) as database:
             database.set_progress_handler(tick, 100_000)
-            found = [row[0] for row in database.execute("PRAGMA quick_check(20)")]
+            results = [row[0] for row in database.execute("PRAGMA quick_check(20)")]
             loose = database.execute("PRAGMA foreign_key_check").fetchmany(1)
-            lost = [] if found == ["ok"] else list(_find_unreadable(database))
+            if results != ["ok"] and (tables := list(_find_unreadable(database))):
+                readable = f"Not whole: {', '.join(tables)}."
     except sqlite3.Error as error:
         if not _is_damage(error):
             yield _failed_read(path, error)
             return
-        found, loose, lost = [str(error)], [], ["none"]
-    if found != ["ok"]:
+        results, loose = [str(error)], []
+        readable = "Nothing of it can be read."
+    if results != ["ok"]:
         yield problem(
             DATABASE,
-            f"The file is damaged: {'; '.join(found[:_MOST_SHOWN])}. {_room_left(lost)}",
+            f"The file is damaged: {'; '.join(results[:_MOST_SHOWN])}. {readable}",
             "Stop the service and restore a backup with `factbook restore`.",
         )
     elif loose:
@@ -191,17 +195,6 @@ def _failed_read(path: Path, error: sqlite3.Error) -> Finding:
     except sqlite3.Error:
         advice = "Run the doctor again; if it stays, report it: that is a bug."
         return problem(DATABASE, f"{path} could not be looked at: {error}.", advice)
-
-
-def _unread_file(path: Path, error: OSError) -> Finding:
-    what = f"{error.filename or path} cannot be read: {error.strerror}."
-    return problem(DATABASE, what, "Run the doctor as the user of the service.")
-
-
-def _room_left(lost: list[str]) -> str:
-    if lost == ["none"]:
-        return "Nothing of it can be read."
-    return f"Not whole: {', '.join(lost)}." if lost else "Every row of every table can be read."
 
 
 def check_disk(path: Path) -> Iterator[Finding]:
@@ -259,12 +252,6 @@ def _is_writable(path: Path, folder: Path) -> Iterator[Finding]:
 
 def _database_files(path: Path) -> list[Path]:
     return [path, *(path.with_name(f"{path.name}{end}") for end in ("-wal", "-shm"))]
-
-
-def _open_file(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(
-        f"file:{quote(str(path.resolve()))}?mode=rw", uri=True, timeout=_WAIT_SECONDS
-    )
 
 
 def _in_mib(count: int) -> str:
@@ -553,34 +540,34 @@ async def examine_old_patterns(database: Database) -> AsyncIterator[Finding]:
 
 def _old_patterns(stored: Iterable[StoredCheck]) -> Iterator[Finding]:
     """Findings on patterns that this release refuses, or reads differently than earlier ones."""
-    for one in stored:
+    for stored_check in stored:
         try:
-            check = parse_stored_check(one.published or one.draft)
+            check = parse_stored_check(stored_check.published or stored_check.draft)
         except FactbookError:
             continue
-        owner = f", which belongs to {check.owner}," if check.owner else ""
+        name = stored_check.id
+        if check.owner:
+            name = f"{name}, which belongs to {check.owner},"
         for path, reason in find_refused_check_patterns(check):
             yield problem(
                 CHECKS,
-                f"The check {one.id}{owner} is unknown in this release: the pattern at {path} "
-                f"{reason}.",
+                f"The check {name} is unknown in this release: the pattern at {path} {reason}.",
                 "Change the pattern and publish the check.",
             )
-        for path, text in _readable_patterns(check):
-            for difference in user_patterns.explain_differences(text):
+        leaves = [
+            (place, leaf)
+            for path, rule in check.rules()
+            for place, leaf in language.walk_leaves(rule, path)
+            if leaf.operator in PATTERN_OPERATORS and not any(language.find_refused_patterns(leaf))
+        ]
+        for place, leaf in leaves:
+            for difference in user_patterns.explain_differences(leaf.value):
                 yield warning(
                     CHECKS,
-                    f"The check {one.id}{owner} reads text differently: in the pattern at {path} "
+                    f"The check {name} reads text differently: in the pattern at {place}.value "
                     f"{difference}.",
                     "If its texts have other characters, change the pattern and publish the check.",
                 )
-
-
-def _readable_patterns(check: Check) -> Iterator[tuple[str, str]]:
-    for path, rule in check.rules():
-        for where, leaf in language.walk_leaves(rule, path):
-            if leaf.operator in PATTERN_OPERATORS and not any(language.find_refused_patterns(leaf)):
-                yield f"{where}.value", leaf.value
 
 
 def find_source_patterns(stored: Iterable[StoredSource]) -> Iterator[Finding]:
@@ -743,42 +730,37 @@ async def examine_importers(
     for id_, why in sorted(registry.problems.items()):
         yield problem(IMPORTERS, f"{id_} cannot be used: {why}", "Correct it on the page Imports.")
     for one in await list_importer_statuses(database, known, now):
-        found = list(_importer_findings(one, now))
-        fine += not found
-        for finding in found:
+        findings = _importer_findings(one, now)
+        fine += not findings
+        for finding in findings:
             yield finding
     if fine:
         yield ok(IMPORTERS, f"{fine} of {len(known)} importers are well.")
 
 
 def _importer_findings(one: ImporterStatus, now: int) -> list[Finding]:
-    id_, found = one.importer.id, []
-    if one.last is not None and one.last.state == "failed":
-        what = f"{id_} read nothing: {one.last.error}."
-        found.append(problem(IMPORTERS, what, "What was imported stays. Then: factbook import run"))
-    elif one.last is not None and one.last.state == "partial":
-        what = f"{id_} did not read everything: {one.last.error}."
-        found.append(warning(IMPORTERS, what, f"`factbook import list` names the parts of {id_}."))
-    elif _is_reading_late(one, now):
-        when = (
-            "never read everything"
-            if one.complete_at is None
-            else _since_complete(one.complete_at, now)
-        )
+    id_, every, run = one.importer.id, one.importer.every, one.last
+    findings = []
+    if run is not None and run.state == "failed":
+        what = f"{id_} read nothing: {run.error}."
+        advice = "What was imported stays. Then: factbook import run"
+        findings.append(problem(IMPORTERS, what, advice))
+    elif run is not None and run.state == "partial":
+        what = f"{id_} did not read everything: {run.error}."
+        advice = f"`factbook import list` names the parts of {id_}."
+        findings.append(warning(IMPORTERS, what, advice))
+    elif (
+        run is not None
+        and every is not None
+        and now - (one.complete_at or run.asked_at) > _LATE_INTERVALS * every
+    ):
+        what = f"{id_} never read everything."
+        if one.complete_at is not None:
+            what = f"{id_} read everything {ago(one.complete_at, now)} for the last time."
         advice = "Look whether `serve` or a worker runs and collects."
-        found.append(warning(IMPORTERS, f"{id_} {when}.", advice))
+        findings.append(warning(IMPORTERS, what, advice))
     if one.held:
         what = f"{id_} holds {one.held:,} removals that wait for a decision."
-        found.append(warning(IMPORTERS, what, "See the page Imports, or `factbook import list`."))
-    return found
-
-
-def _is_reading_late(one: ImporterStatus, now: int) -> bool:
-    every, run = one.importer.every, one.last
-    if every is None or run is None:
-        return False
-    return now - (one.complete_at or run.asked_at) > _LATE_INTERVALS * every
-
-
-def _since_complete(complete_at: int, now: int) -> str:
-    return f"read everything {ago(complete_at, now)} for the last time"
+        advice = "See the page Imports, or `factbook import list`."
+        findings.append(warning(IMPORTERS, what, advice))
+    return findings

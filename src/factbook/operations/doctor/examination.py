@@ -215,10 +215,6 @@ async def check_key(database: Database, key: bytes) -> Finding:
     count = len(kept) + len(hooks) + len(sent) + len(rows)
     if count:
         return ok(KEY, f"It opens the {count} sealed secrets of the database.")
-    return await _nothing_sealed(database)
-
-
-async def _nothing_sealed(database: Database) -> Finding:
     made, used = await tokens.count_used_tokens(database)
     if made and not used:
         what = f"Nothing is sealed to try it on, and none of {made} tokens was ever used."
