@@ -171,68 +171,46 @@ def make_exemption_row(step: ExemptionStep, ref: str, exemption: Mapping[str, An
 
 def list_events_of_row(row: NumberedEventRow) -> Iterator[FeedEvent]:
     """The events of a row."""
-    content = msgspec.json.decode(row.content)
-    for item, (type_, subject, data) in enumerate(_TELL[row.topic](row.about, content)):
+    for item, (type_, subject, data) in enumerate(_list_changes(row)):
         yield FeedEvent(FeedPosition(row.position, item), type_, row.at, subject, data)
 
 
-_Said = tuple[str, str, dict[str, Any]]
-
-
-def _list_set_events(name: str, content: dict[str, Any]) -> Iterator[_Said]:
-    type_ = "import.held" if "heldCount" in content else "set.replaced"
-    yield type_, name, {"set": name, **content}
-
-
-def _list_entity_events(name: str, content: dict[str, Any]) -> Iterator[_Said]:
-    data = {"set": name or None, "by": content["by"]}
-    if name:
-        data["revision"] = content["revision"]
-    for change in ("added", "updated", "removed"):
-        for ref in content.get(change, ()):
-            yield f"entity.{change}", ref, {"entityRef": ref, **data}
-
-
-def _list_fact_events(source_id: str, content: dict[str, Any]) -> Iterator[_Said]:
-    for ref, facts in content["changes"]:
-        yield "fact.changed", ref, {"entityRef": ref, "source": source_id, "facts": facts}
-
-
-def _list_source_events(source_id: str, content: dict[str, Any]) -> Iterator[_Said]:
-    data: dict[str, Any] = {"source": source_id}
-    if content["reason"] is not None:
-        data["reason"] = content["reason"]
-    yield f"source.{content['change']}", source_id, data
-
-
-def _list_check_events(check_id: str, content: dict[str, Any]) -> Iterator[_Said]:
-    if "version" in content:
-        yield "check.published", check_id, {"check": check_id, "version": content["version"]}
-    for ref, before, after, why in content.get("changes", ()):
-        data = {"entityRef": ref, "check": check_id, "from": before, "to": after, "why": why}
-        yield "check.changed", ref, data
-
-
-def _list_level_events(scorecard_id: str, content: dict[str, Any]) -> Iterator[_Said]:
-    for ref, before, after in content["changes"]:
-        data = {"entityRef": ref, "scorecard": scorecard_id, "from": before, "to": after}
-        yield "level.changed", ref, data
-
-
-def _list_exemption_events(ref: str, content: dict[str, Any]) -> Iterator[_Said]:
-    data = {"entityRef": ref, "exemption": content["exemption"]}
-    yield f"exemption.{content['step']}", ref, data
-
-
-_TELL: Final = {
-    "set": _list_set_events,
-    "entity": _list_entity_events,
-    "fact": _list_fact_events,
-    "source": _list_source_events,
-    "check": _list_check_events,
-    "level": _list_level_events,
-    "exemption": _list_exemption_events,
-}
+def _list_changes(row: NumberedEventRow) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Iterate over the type, the subject and the data of each event of a row."""
+    about, content = row.about, msgspec.json.decode(row.content)
+    data: dict[str, Any]
+    match row.topic:
+        case "set":
+            type_ = "import.held" if "heldCount" in content else "set.replaced"
+            yield type_, about, {"set": about, **content}
+        case "entity":
+            data = {"set": about or None, "by": content["by"]}
+            if about:
+                data["revision"] = content["revision"]
+            for change in ("added", "updated", "removed"):
+                for ref in content.get(change, ()):
+                    yield f"entity.{change}", ref, {"entityRef": ref, **data}
+        case "fact":
+            for ref, facts in content["changes"]:
+                yield "fact.changed", ref, {"entityRef": ref, "source": about, "facts": facts}
+        case "source":
+            data = {"source": about}
+            if content["reason"] is not None:
+                data["reason"] = content["reason"]
+            yield f"source.{content['change']}", about, data
+        case "check":
+            if "version" in content:
+                yield "check.published", about, {"check": about, "version": content["version"]}
+            for ref, before, after, why in content.get("changes", ()):
+                data = {"entityRef": ref, "check": about, "from": before, "to": after, "why": why}
+                yield "check.changed", ref, data
+        case "level":
+            for ref, before, after in content["changes"]:
+                data = {"entityRef": ref, "scorecard": about, "from": before, "to": after}
+                yield "level.changed", ref, data
+        case "exemption":
+            data = {"entityRef": about, "exemption": content["exemption"]}
+            yield f"exemption.{content['step']}", about, data
 
 
 # Rows scanned for one page, which may hold few events if few meet the filter.
