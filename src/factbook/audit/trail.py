@@ -148,6 +148,8 @@ def make_record(
     `status` is the HTTP status.
     """
     assert entry.action in ACTIONS, entry.action
+    members = {name: _clean_value(value) for name, value in entry.detail.items()}
+    detail = msgspec.json.encode(members)
     return Record(
         caller.at,
         # Rows of the same millisecond keep their order.
@@ -159,7 +161,7 @@ def make_record(
         status,
         clean_text(caller.address),
         caller.token,
-        _render_detail(entry.detail),
+        detail.decode() if len(detail) <= _LARGEST_DETAIL else '{"truncated":true}',
         clean_text(entry.grant or caller.grant),
     )
 
@@ -264,13 +266,6 @@ def _render_conditions(**wanted: str | None) -> tuple[str, list[str]]:
     rest = " || ''" if "object" in given else ""
     condition = "".join(f" AND {name}{rest if name != 'object' else ''} = ?" for name in given)
     return condition, list(given.values())
-
-
-def _render_detail(detail: Mapping[str, Any]) -> str:
-    if not detail:
-        return "{}"
-    text = msgspec.json.encode({name: _clean_value(value) for name, value in detail.items()})
-    return text.decode() if len(text) <= _LARGEST_DETAIL else '{"truncated":true}'
 
 
 def _clean_value(value: Any) -> Any:

@@ -128,9 +128,12 @@ class SpanMaker:
         within: Work | None = None,
     ) -> Iterator[OpenSpan]:
         """Make a span around a block: a child of the open span, or in the trace of `within`."""
+        context: Context | None = None
+        if within is not None:
+            context = set_span_in_context(NonRecordingSpan(self._span_context(within)), Context())
         span = self.tracer.start_span(
             name,
-            None if within is None else self._context(within),
+            context,
             SpanKind.CLIENT if outgoing else SpanKind.INTERNAL,
             attributes,
         )
@@ -152,9 +155,6 @@ class SpanMaker:
         if failure is not None:
             mark_failed(span, failure)
         span.end(end * _MILLISECOND)
-
-    def _context(self, work: Work) -> Context:
-        return set_span_in_context(NonRecordingSpan(self._span_context(work)), Context())
 
     def _span_context(self, work: Work) -> SpanContext:
         """Context of the work's root span, which is recorded when the work ends.
@@ -290,7 +290,9 @@ class Traced:
 
         async def sent(message: Message) -> None:
             if message["type"] == "http.response.start":
-                _record_answer(span, message["status"])
+                span.set_attribute("http.response.status_code", message["status"])
+                if message["status"] >= 500:
+                    mark_failed(span, str(message["status"]))
             await send(message)
 
         with enter_span(span):
@@ -307,12 +309,6 @@ def trace_tool(tool: Tool, maker: SpanMaker) -> Tool:
             return await tool.run(arguments, context)
 
     return replace(tool, run=run)
-
-
-def _record_answer(span: Span, status: int) -> None:
-    span.set_attribute("http.response.status_code", status)
-    if status >= 500:
-        mark_failed(span, str(status))
 
 
 def _parent_context(scope: Scope) -> Context | None:
@@ -366,7 +362,10 @@ class OpenTelemetry(Tracing):
 
     async def close(self) -> None:
         """Send what is queued, for a few seconds at most."""
-        await asyncio.to_thread(_close_provider, self._provider)
+        # `shutdown` may wait much longer for a collector that doesn't answer.
+        thread = threading.Thread(target=self._provider.shutdown, name="traces-close", daemon=True)
+        thread.start()
+        await asyncio.to_thread(thread.join, CLOSE_SECONDS)
 
 
 def _build_provider(ids: IdGenerator) -> TracerProvider:
@@ -387,14 +386,6 @@ def _build_provider(ids: IdGenerator) -> TracerProvider:
     except (ValueError, OSError) as error:
         raise ConfigurationError(f"A variable OTEL_… cannot be used: {error}.") from None
     return made
-
-
-def _close_provider(made: TracerProvider) -> None:
-    """Send what is queued, and return after a few seconds even if that failed."""
-    # `shutdown` may wait much longer for a collector that doesn't answer.
-    thread = threading.Thread(target=made.shutdown, name="traces-close", daemon=True)
-    thread.start()
-    thread.join(CLOSE_SECONDS)
 
 
 class _ReportingExporter(SpanExporter):

@@ -22,7 +22,7 @@ from factbook.catalog.store import browse
 from factbook.clock import SECOND
 from factbook.datasources.registry import Registry
 from factbook.errors import UnavailableError
-from factbook.events.store import Newest, fetch_newest_event
+from factbook.events.store import fetch_newest_event
 from factbook.facts import store as fact_store
 from factbook.facts.datasource import DataSource
 from factbook.facts.freshness import SOURCE_STATES, next_run_time, run_interval, source_condition
@@ -72,11 +72,17 @@ async def collect_stored_metrics(database: Database, now: int) -> list[Metric]:
     """Metrics of the amount of stored data and pending work; raises UnavailableError."""
     size = await browse.read_catalog_size(database)
     version = await fetch_schema_version(database)
+    newest = await fetch_newest_event(database)
     return [
         _build_gauge("factbook_schema_version", "Number of the newest migration.", version),
         _build_gauge("factbook_sets", "Sets that have items.", size.sets),
         _build_gauge("factbook_entities", "Entities in sets and outside any.", size.entities),
-        *_event_metrics(await fetch_newest_event(database)),
+        _build_gauge(
+            "factbook_events_last_position",
+            "Position of the newest event in the feed.",
+            newest.position,
+        ),
+        _build_time_gauge("factbook_events_last_timestamp_seconds", "When it happened.", newest.at),
         *_webhook_metrics(await store.count_webhooks(database)),
         _build_state_gauge(
             "factbook_digests",
@@ -107,14 +113,6 @@ def collect_disk_metrics(database_url: str) -> Iterator[Metric]:
         yield _build_gauge(
             "factbook_disk_bytes", "Size of the disk of the SQLite file.", usage.total
         )
-
-
-def _event_metrics(newest: Newest) -> Iterator[Metric]:
-    about = "Position of the newest event in the feed."
-    yield _build_gauge("factbook_events_last_position", about, newest.position)
-    yield _build_time_gauge(
-        "factbook_events_last_timestamp_seconds", "When it happened.", newest.at
-    )
 
 
 def _webhook_metrics(found: store.WebhookCounts) -> Iterator[Metric]:

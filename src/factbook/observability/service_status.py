@@ -22,7 +22,7 @@ from factbook.observability.metrics import Metrics
 from factbook.scheduling import housekeeping, lease, run_queue
 from factbook.settings import Settings
 from factbook.storage import Database
-from factbook.storage.database import ReplicaUse, limit_time
+from factbook.storage.database import limit_time
 from factbook.storage.migrations import fetch_schema_version, find_pending_migrations
 from factbook.webhooks import store
 
@@ -108,24 +108,21 @@ async def _replica_status(observed: Observed) -> AsyncIterator[StatusLine]:
         yield StatusLine("Replica", "none is configured")
         return
     yield StatusLine("State", use.reason or "serves reads", bad=use.reason is not None)
-    yield await _replica_lag(use)
-    yield StatusLine("Reads it served", use.served)
-    yield StatusLine("Reads the primary served instead", use.refused)
-
-
-async def _replica_lag(use: ReplicaUse) -> StatusLine:
     try:
         seconds = math.ceil(await use.lag() * 10) / 10
     except UnavailableError as error:
-        return StatusLine("Lag", f"unknown: {error.message}", bad=True)
-    return StatusLine("Lag", f"at most {seconds:,.1f} s" if seconds else "0 s")
+        yield StatusLine("Lag", f"unknown: {error.message}", bad=True)
+    else:
+        yield StatusLine("Lag", f"at most {seconds:,.1f} s" if seconds else "0 s")
+    yield StatusLine("Reads it served", use.served)
+    yield StatusLine("Reads the primary served instead", use.refused)
 
 
 async def _queue_status(observed: Observed) -> AsyncIterator[StatusLine]:
     database, now = observed.database, observed.clock()
     batches = await run_queue.measure_backlog(database, now)
     yield StatusLine(
-        "Batches of collection waiting, the oldest since", *_count_and_age(batches, "waiting")
+        "Batches of collection waiting, the oldest since", batches.waiting, batches.oldest_at
     )
     yield StatusLine("Batches of collection under way", batches.under_way)
     yield StatusLine("Batches of collection given up", batches.given_up, bad=batches.given_up > 0)
@@ -137,10 +134,6 @@ async def _queue_status(observed: Observed) -> AsyncIterator[StatusLine]:
         yield StatusLine("Oldest event that a webhook was not told", "", hooks.oldest_at)
     hints = await records.count_waiting_hints(database)
     yield StatusLine("Hints for importers waiting, the oldest since", *hints)
-
-
-def _count_and_age(found: run_queue.Backlog, name: str) -> tuple[int, int | None]:
-    return getattr(found, name), found.oldest_at
 
 
 async def _check_status(observed: Observed) -> AsyncIterator[StatusLine]:

@@ -364,13 +364,20 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         if self.outgoing_proxy and not self.outgoing_proxy.startswith(("https://", "http://")):
             raise ConfigurationError("outgoing_proxy has to begin with https:// or http://.")
         for network in self.outgoing_networks:
-            _check_network(network)
+            try:
+                ip_network(network)
+            except ValueError as error:
+                raise ConfigurationError(f"outgoing_networks: {error}.") from None
         for name, patterns in (
             ("people_sets", self.people_sets or ()),
             ("allowed_kinds", self.allowed_kinds),
         ):
             for pattern in patterns:
-                _check_pattern(name, pattern)
+                if not pattern or "*" in pattern[:-1]:
+                    raise ConfigurationError(
+                        f"{name}: {pattern!r} is neither the id of a set nor the beginning of ids "
+                        "before a *."
+                    )
 
 
 def check_database_url(url: str) -> None:
@@ -380,20 +387,6 @@ def check_database_url(url: str) -> None:
             "database_url has to start with sqlite:///, before the path of a file, or with "
             f"postgresql://, before USER@HOST/NAME, not with {url.partition(':')[0] or 'nothing'}."
         )
-
-
-def _check_pattern(name: str, pattern: str) -> None:
-    if not pattern or "*" in pattern[:-1]:
-        raise ConfigurationError(
-            f"{name}: {pattern!r} is neither the id of a set nor the beginning of ids before a *."
-        )
-
-
-def _check_network(text: str) -> None:
-    try:
-        ip_network(text)
-    except ValueError as error:
-        raise ConfigurationError(f"outgoing_networks: {error}.") from None
 
 
 def load_settings(
@@ -451,18 +444,16 @@ def refuse_misspelled_variables(environ: Mapping[str, str] = os.environ) -> list
 
 def settings_environment(settings: Settings) -> dict[str, str]:
     """Format the settings as environment variables from which `load_settings` restores them."""
-    given = {name: getattr(settings, name) for name in Settings.__struct_fields__}
-    return {
-        f"FACTBOOK_{name.upper()}": _variable_text(value)
-        for name, value in given.items()
-        if value is not None
-    }
-
-
-def _variable_text(value: object) -> str:
-    if isinstance(value, list):
-        return ",".join(value)
-    return msgspec.json.encode(value).decode() if isinstance(value, dict) else str(value)
+    variables: dict[str, str] = {}
+    for name in Settings.__struct_fields__:
+        value = getattr(settings, name)
+        if isinstance(value, list):
+            value = ",".join(value)
+        elif isinstance(value, dict):
+            value = msgspec.json.encode(value).decode()
+        if value is not None:
+            variables[f"FACTBOOK_{name.upper()}"] = str(value)
+    return variables
 
 
 def _read_settings_file(path: Path) -> dict[str, Any]:
@@ -518,19 +509,15 @@ def _copy_tables(tables: Mapping[str, Any], depth: int) -> dict[str, Any]:
     return {name: _copy_tables(table, depth - 1) for name, table in tables.items()}
 
 
-def _parse_setting(text: str, origin: str) -> Any:
-    try:
-        return msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise ConfigurationError(f"{origin} is not valid JSON: {error}") from None
-
-
 def _convert_setting(name: str, value: Any, origin: str, *, strict: bool) -> Any:
     type_ = _setting_types()[name]
     if type_ in (list[str], list[str] | None) and isinstance(value, str):
         value = [part.strip() for part in value.split(",") if part.strip()]
     if get_origin(type_) is dict and isinstance(value, str):
-        value = _parse_setting(value, origin)
+        try:
+            value = msgspec.json.decode(value)
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise ConfigurationError(f"{origin} is not valid JSON: {error}") from None
     try:
         return msgspec.convert(value, type_, strict=strict)
     except msgspec.ValidationError as error:

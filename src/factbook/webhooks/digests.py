@@ -285,18 +285,17 @@ def explain_refusal(reply: HostReply, form: DigestForm, url: str) -> str | None:
         return reply.failure
     body = reply.body.strip()
     good = 200 <= reply.status < 300
-    if good and (body.lower() in _ACCEPTED if form == "slack" else not _is_refusal(body)):
+    if form == "slack":
+        accepted = body.lower() in _ACCEPTED
+    elif isinstance(answer := _decode_reply(body), dict):
+        accepted = "error" not in answer
+    else:
+        accepted = _FAILURE.search(body) is None
+    if good and accepted:
         return None
     word = _find_error_word(body, form)
     told = f": {word}" if word and word not in url else " without taking it" if good else ""
     return f"answered {reply.status}{told}"
-
-
-def _is_refusal(body: bytes) -> bool:
-    found = _decode_reply(body)
-    if isinstance(found, dict):
-        return "error" in found
-    return _FAILURE.search(body) is not None
 
 
 def _find_error_word(body: bytes, form: DigestForm) -> str | None:
@@ -390,7 +389,11 @@ class DigestSender:
         if not content.is_empty:
             sent = await self._posted(claimed, content)
         if sent is not None and sent.error is not None:
-            await self._failed(claimed, sent, now)
+            error = sent.error
+            log.warning("digest.failed", digest=stored.id, owner=stored.owner, reason=error)
+            pause = min(_FIRST_PAUSE << min(stored.failures, _MOST_DOUBLINGS), DAY)
+            again_at = now + max(pause, min(sent.pause, DAY))
+            await self._database.write(lambda tx: fail_digest(tx, claimed, error, now, again_at))
             return
         next_at, sent_at = stored.cadence.following(now), None if sent is None else now
         await self._database.write(
@@ -405,13 +408,6 @@ class DigestSender:
             return DeliveredDigest(OTHER_KEY)
         key = f"{id_}.{content.until}"
         return await send_digest(self._post, url, claimed.digest.form, content, key)
-
-    async def _failed(self, claimed: ClaimedDigest, sent: DeliveredDigest, now: int) -> None:
-        stored, error = claimed.digest, sent.error or ""
-        log.warning("digest.failed", digest=stored.id, owner=stored.owner, reason=error)
-        pause = min(_FIRST_PAUSE << min(stored.failures, _MOST_DOUBLINGS), DAY)
-        again_at = now + max(pause, min(sent.pause, DAY))
-        await self._database.write(lambda tx: fail_digest(tx, claimed, error, now, again_at))
 
 
 async def send_digest(

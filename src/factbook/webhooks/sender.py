@@ -309,16 +309,13 @@ def _store_retry(transaction: Transaction, id_: str, sent: SentMessage, now: int
         return False
     attempts, next_at = message.attempts + 1, None
     if attempts <= len(RETRY_PAUSES):
-        next_at = max(now + _compute_pause(message), min(sent.not_before, now + RETRY_PAUSES[-1]))
+        # Spreads the retries of messages that failed together.
+        spread = crc32(f"{message.event_id} {message.attempts}".encode()) % 20
+        pause = RETRY_PAUSES[message.attempts] * (100 + spread) // 100
+        next_at = max(now + pause, min(sent.not_before, now + RETRY_PAUSES[-1]))
     row = (id_, *message[:-1], attempts, next_at, sent.error)
     transaction.run(_STORE_RETRY, row)
     return next_at is None
-
-
-def _compute_pause(message: WebhookMessage) -> int:
-    # Spreads the retries of messages that failed together.
-    spread = crc32(f"{message.event_id} {message.attempts}".encode()) % 20
-    return RETRY_PAUSES[message.attempts] * (100 + spread) // 100
 
 
 class WebhookSender:
@@ -395,11 +392,17 @@ class WebhookSender:
         )
         if claimed is None:
             return False
-        found, place, more = await self._new(claimed)
+        events, place, more = await self._new(claimed)
         turns = asyncio.Semaphore(_MESSAGES_AT_ONCE)
-        messages = [*claimed.due, *(_make_message(event, now) for event in found)]
-        target = self._target(claimed) if messages else None
-        sent = await asyncio.gather(*(self._send(target, one, turns) for one in messages))
+        messages = list(claimed.due)
+        for event in events:
+            body = encode_message(event.type, event.at, event.data)
+            messages.append(WebhookMessage(event.id, event.type, body, now, 0))
+        target: WebhookTarget | None = None
+        if messages:
+            with suppress(NotOpenedError):
+                target = store.open_target(self._key(), claimed.id, claimed.sealed)
+        sent = await asyncio.gather(*(self._send(target, message, turns) for message in messages))
         disabled = await self._database.write(
             lambda tx: finish_delivery(tx, claimed, sent, place, self._clock())
         )
@@ -420,12 +423,6 @@ class WebhookSender:
             log.warning("webhook.skipped", webhook=claimed.id)
             return [], await find_feed_start(self._database), True
         return page.events, page.next, page.more
-
-    def _target(self, claimed: ClaimedWebhook) -> WebhookTarget | None:
-        try:
-            return store.open_target(self._key(), claimed.id, claimed.sealed)
-        except NotOpenedError:
-            return None
 
     async def _send(
         self, target: WebhookTarget | None, message: WebhookMessage, turns: asyncio.Semaphore
@@ -464,12 +461,6 @@ async def send_message(
 def encode_message(type_: str, at: int, data: object) -> str:
     """JSON of a message."""
     return msgspec.json.encode({"type": type_, "timestamp": iso(at), "data": data}).decode()
-
-
-def _make_message(event: FeedEvent, now: int) -> WebhookMessage:
-    return WebhookMessage(
-        event.id, event.type, encode_message(event.type, event.at, event.data), now, 0
-    )
 
 
 def find_retry_after(reply: HostReply) -> int:

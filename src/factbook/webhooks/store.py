@@ -248,15 +248,14 @@ async def adopt_added_webhooks(database: Database, key: Callable[[], bytes]) -> 
 
 
 async def _write_adoption(database: Database, key: bytes) -> None:
-    if sealed := await database.write(lambda transaction: _move_and_seal(transaction, key)):
-        log.info("webhook.sealed", webhooks=sealed)
+    def move_and_seal(transaction: Transaction) -> int:
+        transaction.lock("webhooks")
+        transaction.many(_ADD_TAKEN, transaction.all(_TAKE_ADDED))
+        unsealed = transaction.all(_READ_CLEAR)
+        return sum(_seal_clear_address(transaction, key, *row) for row in unsealed)
 
-
-def _move_and_seal(transaction: Transaction, key: bytes) -> int:
-    """Do both; returns the number of sealed webhooks."""
-    transaction.lock("webhooks")
-    transaction.many(_ADD_TAKEN, transaction.all(_TAKE_ADDED))
-    return sum(_seal_clear_address(transaction, key, *row) for row in transaction.all(_READ_CLEAR))
+    if count := await database.write(move_and_seal):
+        log.info("webhook.sealed", webhooks=count)
 
 
 def _seal_clear_address(
