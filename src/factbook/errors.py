@@ -87,11 +87,16 @@ def _known_at(type_: Any, way: str, *, members: bool) -> list[str]:
 
     places = [*_alternatives(inspect.type_info(type_))]
     for step in _STEP.finditer(way):
-        inner = [part for place in places for part in _inside(place, step[1])]
-        places = [one for part in inner for one in _alternatives(part)]
+        if name := step[1]:
+            fields = [field for place in places for field in getattr(place, "fields", ())]
+            types = [field.type for field in fields if field.encode_name == name]
+        else:  # an index: the items of a list, or the values of an object
+            keys = ("item_type", "value_type")
+            types = [getattr(place, key) for place in places for key in keys if hasattr(place, key)]
+        places = [alternative for each in types for alternative in _alternatives(each)]
     if members:
-        return [one.encode_name for place in places for one in getattr(place, "fields", ())]
-    return [str(one) for place in places for one in getattr(place, "values", ())]
+        return [field.encode_name for place in places for field in getattr(place, "fields", ())]
+    return [str(value) for place in places for value in getattr(place, "values", ())]
 
 
 def _alternatives(info: Any) -> Iterator[Any]:
@@ -103,14 +108,6 @@ def _alternatives(info: Any) -> Iterator[Any]:
         if parts is None:
             yield one
         waiting += parts or ()
-
-
-def _inside(info: Any, name: str | None) -> Iterator[Any]:
-    """Iterate over the types of a member, or of the items if `name` is None."""
-    if name is not None:
-        yield from (one.type for one in getattr(info, "fields", ()) if one.encode_name == name)
-    else:
-        yield from (getattr(info, key) for key in ("item_type", "value_type") if hasattr(info, key))
 
 
 def problem(path: str, message: str) -> Problem:

@@ -57,7 +57,9 @@ def is_visible(text: str) -> bool:
 
 def without(text: str) -> str:
     """Remove invisible characters, except those that are meaningful in their context."""
-    return text if text.isascii() else _suspect.sub(_kept, text)
+    if text.isascii():
+        return text
+    return _suspect.sub(lambda run: "".join([meant[0] for meant in _meanings(run)]), text)
 
 
 def marked(text: str, mark: str = "[U+{:04X}]") -> str:
@@ -70,25 +72,17 @@ def without_in_json(document: str) -> str:
 
     A member whose new name is taken gets a number appended.
     """
-    if not _may_have(document):
+    # Python knows whether text is ASCII without reading it; of other text, only a part is searched.
+    if document.isascii():
+        return document
+    others = document.encode().translate(None, _ASCII).decode()
+    if not _suspect.search(others):
         return document
     if any(_is_name(document, *place) for place in _portions(document)):
         renamed = json.loads(document, object_pairs_hook=_renamed)
         document = json.dumps(renamed, ensure_ascii=False, separators=(",", ":"))
     # In portions, as most are ASCII, and other threads get a turn in between.
     return "".join([without(document[start:end]) for start, end in _portions(document)])
-
-
-def _may_have(document: str) -> bool:
-    # Python knows whether text is ASCII without reading it; of other text, only a part is searched.
-    if document.isascii():
-        return False
-    others = document.encode().translate(None, _ASCII).decode()
-    return _suspect.search(others) is not None
-
-
-def _kept(found: re.Match[str]) -> str:
-    return "".join([meant[0] for meant in _meanings(found)])
 
 
 def _written_out(mark: str, found: re.Match[str]) -> str:

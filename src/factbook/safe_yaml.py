@@ -179,7 +179,11 @@ def size(root: yaml.Node, most: int) -> int:
         if id(node) in sizes:
             stack.pop()
             continue
-        children = _children(node)
+        children: list[yaml.Node] = []
+        if isinstance(node, yaml.MappingNode):
+            children = [child for pair in node.value for child in pair]
+        elif isinstance(node, yaml.SequenceNode):
+            children = node.value
         if id(node) not in open_:
             open_.add(id(node))
             # Each child once: a file may use an anchor a hundred thousand times.
@@ -195,12 +199,6 @@ def size(root: yaml.Node, most: int) -> int:
         if sizes[id(node)] > most:
             raise LimitError(f"has more than {most:,} parts")
     return sizes[id(root)]
-
-
-def _children(node: yaml.Node) -> list[yaml.Node]:
-    if isinstance(node, yaml.MappingNode):
-        return [each for pair in node.value for each in pair]
-    return list(node.value) if isinstance(node, yaml.SequenceNode) else []
 
 
 def check(text: str | bytes, deepest: int, *, most_parts: int | None = None) -> None:
@@ -366,16 +364,12 @@ def _float(loader: Loader, node: yaml.ScalarNode) -> float:
     return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
 
 
-def _text(loader: Loader, node: yaml.ScalarNode) -> str:
-    return str(loader.construct_scalar(node))
-
-
 for _kind, _form, _beginnings in IMPLICIT:
     Loader.add_implicit_resolver(_TAG + _kind, _form, _beginnings)
 for _kind, _made in {"null": _null, "bool": _boolean, "int": _integer, "float": _float}.items():
     Loader.add_constructor(_TAG + _kind, _made)
 # Tags of YAML 1.1 that the core schema lacks: their values are read as text.
 for _kind in ("timestamp", "binary", "merge"):
-    Loader.add_constructor(_TAG + _kind, _text)
+    Loader.add_constructor(_TAG + _kind, lambda loader, node: str(loader.construct_scalar(node)))
 for _kind, _as in {"set": "map", "omap": "seq", "pairs": "seq"}.items():
     Loader.add_constructor(_TAG + _kind, Loader.yaml_constructors[_TAG + _as])

@@ -66,7 +66,13 @@ def exit_within(seconds: float = STOP_SECONDS) -> threading.Timer:
 
     Uses a thread, as both the event loop and a writing thread may hang.
     """
-    return _timer(seconds, partial(_fail, seconds))
+
+    def fail() -> None:
+        reason = f"It did not end within {seconds:g} seconds, and was ended."
+        log.error("process.stuck", reason=reason)
+        _exit(_FAILED)
+
+    return _timer(seconds, fail)
 
 
 def exit_in_order(bound: threading.Timer) -> None:
@@ -97,11 +103,6 @@ def _timer(seconds: float, act: Callable[[], None]) -> threading.Timer:
     timer.daemon = True
     timer.start()
     return timer
-
-
-def _fail(seconds: float) -> None:
-    log.error("process.stuck", reason=f"It did not end within {seconds:g} seconds, and was ended.")
-    _exit(_FAILED)
 
 
 def _exit(status: int) -> None:

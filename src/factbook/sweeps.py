@@ -161,10 +161,6 @@ async def _build_trigrams(given: Round) -> None:
         log.info("worker.built", indexes=built)
 
 
-async def _sample_catalog(given: Round) -> None:
-    await run_start.sample_catalog(given.database, given.sources, given.now)
-
-
 SWEEPS: Mapping[str, Part] = {
     "entities": _sweep_entities,
     "search_keys": _sweep_search_keys,
@@ -179,7 +175,7 @@ SWEEPS: Mapping[str, Part] = {
 PARTS: Mapping[str, Part] = {
     **SWEEPS,
     "trigrams": _build_trigrams,
-    "samples": _sample_catalog,
+    "samples": lambda given: run_start.sample_catalog(given.database, given.sources, given.now),
     "values": _expire_values,
     "days": _record_checks,
 }
