@@ -216,8 +216,12 @@ def erase_account(
     from factbook.operations import commands
 
     def agree(report: "ErasureReport") -> None:
-        if not yes:
-            _ask_to_erase(report)
+        if yes:
+            return
+        with suppress(typer.Abort):
+            if typer.confirm(f"Erase {report.ref} in {report.total} records for good?", err=True):
+                return
+        raise CommandError("Erasure canceled. Use --yes to skip the question.")
 
     done = run_on_database(database_url, commands.erase_person, name, None if dry_run else agree)
     rows = [("deleted", *each) for each in done.deleted.items()]
@@ -233,14 +237,6 @@ def erase_account(
         print_note("Dry run: no records were changed.")
     else:
         print_note(f"Erased {done.ref}. The remaining records use the pseudonym {done.pseudonym}.")
-
-
-def _ask_to_erase(report: "ErasureReport") -> None:
-    """Ask for confirmation; raises CommandError unless the answer is yes."""
-    with suppress(typer.Abort):
-        if typer.confirm(f"Erase {report.ref} in {report.total} records for good?", err=True):
-            return
-    raise CommandError("Erasure canceled. Use --yes to skip the question.")
 
 
 def _person_row(person: "Person") -> tuple[object, ...]:
@@ -368,6 +364,7 @@ def revoke_named_token(
 
 def _token_row(token: "StoredToken") -> tuple[object, ...]:
     expired = token.expires_at is not None and token.expires_at <= now()
+    restrictions = {} if token.narrowing is None else token.narrowing.given
     return (
         token.id,
         token.name,
@@ -377,13 +374,8 @@ def _token_row(token: "StoredToken") -> tuple[object, ...]:
         format_age(token.expires_at) or "never",
         format_age(token.last_used_at),
         ", ".join(sorted(token.permissions)),
-        _narrowing_in_words(token),
+        "; ".join(f"{dimension}: {', '.join(names)}" for dimension, names in restrictions.items()),
     )
-
-
-def _narrowing_in_words(token: "StoredToken") -> str:
-    given = {} if token.narrowing is None else token.narrowing.given
-    return "; ".join(f"{dimension}: {', '.join(names)}" for dimension, names in given.items())
 
 
 def _token_json(token: "StoredToken") -> dict[str, Any]:

@@ -160,19 +160,19 @@ def plan_definitions(
     """Plan the steps that make the server match the files: checks in order, then deletions."""
     there = {(one.kind, str(one.document["id"])): one for one in list_stored_definitions(client)}
     steps = list[DefinitionStep]()
-    for one in _order_documents(read):
-        kind = _kind_of(one)
-        before = there.get((kind, one.id))
+    for file in _order_documents(read):
+        kind: DefinitionKind = "check" if file.kind == "check" else "scorecard"
+        before = there.get((kind, file.id))
         stored, tag = (before.stored, before.tag) if before else (StoredDocuments(), None)
-        found = compare_document(one.document, stored, drafts=drafts)
-        if found is not None:
-            step = DefinitionStep(found, one.id, one.origin, one.document, kind, tag)
+        change = compare_document(file.document, stored, drafts=drafts)
+        if change is not None:
+            step = DefinitionStep(change, file.id, file.origin, file.document, kind, tag)
             steps.append(
                 step if drafts else replace(step, changed=_count_changed_results(client, step))
             )
     if prune:
-        kept = {(one.kind, one.id) for one in read}
-        gone = [key for key in there if key not in kept]
+        in_files = {(file.kind, file.id) for file in read}
+        gone = [key for key in there if key not in in_files]
         # A check can't be deleted before the scorecards that use it.
         for kind, id_ in sorted(gone, key=lambda key: key[0], reverse=True):
             steps.append(DefinitionStep(DELETION, id_, kind=kind, tag=there[kind, id_].tag))
@@ -221,10 +221,6 @@ def run_definition_step(step: DefinitionStep, client: Client, *, drafts: bool) -
     if pending := written.get("publication"):
         return f"published, version {pending['version']}, which is being evaluated"
     return f"published, version {written['version']}"
-
-
-def _kind_of(one: ReadDocument) -> DefinitionKind:
-    return "check" if one.kind == "check" else "scorecard"
 
 
 def _order_documents(read: Sequence[ReadDocument]) -> list[ReadDocument]:
@@ -298,29 +294,34 @@ def plan_exemptions(
     client: Client, read: Sequence[ReadDocument], options: ExemptionOptions
 ) -> ExemptionPlan:
     """Plan the steps for the exemptions in files; sends no request if there are none."""
-    documents = [one for one in read if one.kind == "exemption"]
-    found = ExemptionPlan([], [])
-    if not (documents or options.revoke):
-        return found
-    there = {_exemption_key(one): one for one in list_open_exemptions(client)}
+    files = [file for file in read if file.kind == "exemption"]
+    plan = ExemptionPlan([], [])
+    if not (files or options.revoke):
+        return plan
+    there = {_exemption_key(exemption): exemption for exemption in list_open_exemptions(client)}
     now = clock.now()
-    kept = set()
-    for one in documents:
-        wanted = exemption_store.parse_exemption_request(one.document, 0)
-        key = ExemptionKey(wanted.check, wanted.scorecard, wanted.entity)
-        kept.add(key)
-        if wanted.until is not None and wanted.until <= now:
-            found.notes.append(f"exemption {key} is over; {one.origin} can go.")
-        elif key in there:
-            _compare_exemption(found, one, key, wanted, there[key], options)
-        elif (last := _last_decision(client, key)) and not _exemption_differences(last, wanted):
-            found.notes.append(f"exemption {key} was {last.state}; a changed file asks anew.")
+    in_files = set()
+    for file in files:
+        request = exemption_store.parse_exemption_request(file.document, 0)
+        key = ExemptionKey(request.check, request.scorecard, request.entity)
+        in_files.add(key)
+        if request.until is not None and request.until <= now:
+            plan.notes.append(f"exemption {key} is over; {file.origin} can go.")
+            continue
+        if key in there:
+            _compare_exemption(plan, file, key, request, there[key], options)
+            continue
+        page = client.send(get_call(_EXEMPTIONS_PATH, Exemptions, limit=1, **key._asdict()))
+        newest = page.exemptions[0] if page.exemptions else None
+        rejected = newest if newest and newest.state in ("denied", "revoked") else None
+        if rejected and not _exemption_differences(rejected, request):
+            plan.notes.append(f"exemption {key} was {rejected.state}; a changed file asks anew.")
         else:
-            found.steps.append(_exemption_step("request", key, one))
+            plan.steps.append(_exemption_step("request", key, file))
     if options.revoke:
-        gone = sorted((key for key in there if key not in kept), key=str)
-        found.steps.extend(_exemption_step("revoke", key, None, there[key]) for key in gone)
-    return found
+        gone = sorted((key for key in there if key not in in_files), key=str)
+        plan.steps.extend(_exemption_step("revoke", key, None, there[key]) for key in gone)
+    return plan
 
 
 def list_open_exemptions(client: Client) -> Iterator[ShownExemption]:
@@ -405,13 +406,6 @@ def _list_exemptions(client: Client, **wanted: Any) -> Iterator[ShownExemption]:
         cursor = page.next_cursor
         if cursor is None:
             return
-
-
-def _last_decision(client: Client, key: ExemptionKey) -> ShownExemption | None:
-    """Find the newest exemption with this key, if it was denied or revoked."""
-    page = client.send(get_call(_EXEMPTIONS_PATH, Exemptions, limit=1, **key._asdict()))
-    last = page.exemptions[0] if page.exemptions else None
-    return last if last and last.state in ("denied", "revoked") else None
 
 
 def _exemption_key(one: ShownExemption) -> ExemptionKey:
@@ -528,17 +522,23 @@ tests:
 
 def convert_file(file: str, peer: str, sources: Sequence[str]) -> TakenOver:
     """Convert the checks and scorecards in a file; raises InputError if there are none."""
-    ids = dict(_source_pair(one) for one in sources)
+    ids = dict[str, str]()
+    for pair in sources:
+        theirs, mark, ours = pair.partition("=")
+        if not mark or not theirs or not ours:
+            raise InputError(f"--source has to be THEIRS=OURS, not {pair}.")
+        ids[theirs] = ours
     name = "standard input" if file == STDIN else file
     try:
         data = file_content(file)
     except OSError as error:
         raise InputError(f"{file} cannot be read: {error.strerror}.") from None
-    found = [
-        msgspec.json.decode(one.entity) for one in parse_entity_file(data, name, f"of {peer}") or []
+    items = [
+        msgspec.json.decode(document.entity)
+        for document in parse_entity_file(data, name, f"of {peer}") or []
     ]
     try:
-        return _READERS[peer](found[0] if len(found) == 1 else found, ids)
+        return _READERS[peer](items[0] if len(items) == 1 else items, ids)
     except RecursionError:
         raise InputError(f"{name} is nested too deeply.") from None
 
@@ -550,25 +550,18 @@ def write_converted(
     written: dict[Path, dict[str, Any]] = {}
     taken: set[str] = set()
     for kind, document in found:
-        file = (
-            folder
-            / f"{kind}s"
-            / f"{_distinct_name(_document_name(kind, document), kind, taken)}.yaml"
-        )
+        if kind == "exemption":
+            entity = str(document["entity"]).rpartition("/")[2]
+            name = f"{document.get('check') or document['scorecard']}-{entity}"[:_LONGEST_NAME]
+        else:
+            name = str(document["id"])
+        file = folder / f"{kind}s" / f"{_distinct_name(name, kind, taken)}.yaml"
         written[file] = document_readers.make_file_document(kind, document)
     for file in written:
         if file.exists():
             raise InputError(f"{file} is there already; nothing was written.")
     for file, document in written.items():
         write_new_file(file, yaml_text.write_yaml(document), quiet=quiet)
-
-
-def _document_name(kind: Kind, document: Mapping[str, Any]) -> str:
-    """Name the file of a document, short enough for any file system."""
-    if kind != "exemption":
-        return str(document["id"])
-    entity = str(document["entity"]).rpartition("/")[2]
-    return f"{document.get('check') or document['scorecard']}-{entity}"[:_LONGEST_NAME]
 
 
 def _distinct_name(name: str, kind: Kind, taken: set[str]) -> str:
@@ -605,13 +598,6 @@ def conversion_json(found: TakenOver) -> dict[str, Any]:
         "written": [{"kind": kind, "id": document["id"]} for kind, document in found.documents],
         "remarks": [{"item": item, **remark._asdict()} for item, remark in found.remarks],
     }
-
-
-def _source_pair(text: str) -> tuple[str, str]:
-    theirs, mark, ours = text.partition("=")
-    if not mark or not theirs or not ours:
-        raise InputError(f"--source has to be THEIRS=OURS, not {text}.")
-    return theirs, ours
 
 
 class TriedCheck(NamedTuple):

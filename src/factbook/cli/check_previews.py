@@ -167,9 +167,17 @@ def collect_tree(place: str, named: Sequence[str] = ()) -> TreeContent:
 
 async def _collect_tree(root: Path, named: Sequence[str]) -> TreeContent:
     tracked = await _list_tracked_files(root)
-    paths = sorted(_walk_files(root) if tracked is None else tracked)
+    if tracked is None:
+        # Outside a repository: every file below the folder, without following links.
+        paths = sorted(
+            Path(folder, name).relative_to(root).as_posix()
+            for folder, _, names in os.walk(root)
+            for name in names
+        )
+    else:
+        paths = sorted(tracked)
     catalog = [path for path in paths if path.rpartition("/")[2].lower() in CATALOG_FILES]
-    roots = dict.fromkeys([*(_path_below(root, one) for one in named), *catalog])
+    roots = dict.fromkeys([*(_path_below(root, file) for file in named), *catalog])
     files = _TreeFiles(root, paths, roots)
     if not roots:
         raise InputError(
@@ -177,19 +185,21 @@ async def _collect_tree(root: Path, named: Sequence[str]) -> TreeContent:
         )
     problems: list[str] = []
 
-    def given() -> Iterator[RootFile]:
+    def root_files() -> Iterator[RootFile]:
         for path in islice(roots, _MOST_ROOTS):
-            found = files.content(path)
-            if isinstance(found, Missing):
-                problems.append(f"{path} cannot be read: {found.detail}.")
+            content = files.content(path)
+            if isinstance(content, Missing):
+                problems.append(f"{path} cannot be read: {content.detail}.")
             else:
-                yield RootFile(path, FileLocation(_HERE, _HEAD, path), found)
+                yield RootFile(path, FileLocation(_HERE, _HEAD, path), content)
 
     if len(roots) > _MOST_ROOTS:
         problems.append(f"More than {_MOST_ROOTS:,} catalog files are not read.")
     entities = dict[str, TreeEntity]()
-    for reading in (await catalog_files.read_catalog_files(given(), files)).values():
-        problems += [_file_problem(one.file, one.line, one.message) for one in reading.problems]
+    for reading in (await catalog_files.read_catalog_files(root_files(), files)).values():
+        for problem in reading.problems:
+            line = f" line {problem.line}" if problem.line else ""
+            problems.append(f"{problem.file.removeprefix(f'{_HERE}/')}{line}: {problem.message}")
         for found in reading.entities:
             origin = f"{found.location.path} line {found.document.line}"
             entities.setdefault(origin, TreeEntity(found.entity, origin))
@@ -276,22 +286,12 @@ async def _list_with_git(root: Path, *which: str) -> set[str]:
     return {name for name in os.fsdecode(output).split("\0") if name and name[-1] != "/"}
 
 
-def _walk_files(root: Path) -> Iterator[str]:
-    """Iterate over the files below a folder outside a repository, without following links."""
-    for folder, _, names in os.walk(root):
-        yield from (Path(folder, name).relative_to(root).as_posix() for name in names)
-
-
 def _path_below(root: Path, file: str) -> str:
     """Path of a file relative to the tree; raises InputError for a file outside."""
     try:
         return Path(os.path.realpath(file)).relative_to(os.path.realpath(root)).as_posix()
     except ValueError:
         raise InputError(f"{file} is not below {root}.") from None
-
-
-def _file_problem(file: str, line: int, message: str) -> str:
-    return f"{file.removeprefix(f'{_HERE}/')}{f' line {line}' if line else ''}: {message}"
 
 
 class TreePreview(NamedTuple):
@@ -391,7 +391,10 @@ def _result_cells(one: EntityPreviewResult) -> Iterator[str]:
     yield f"{_escape_text(one.title)} (`{_escape_code(one.check_id)}`)"
     yield f"`{_escape_code(one.entity_ref)}`"
     yield _escape_text(_result_in_words(one))
-    link = f"[How to fix it](<{_escape_address(one.fix.link)}>)" if one.fix and one.fix.link else ""
+    link = ""
+    if one.fix and one.fix.link:
+        address = _ENDS.sub(lambda sign: f"%{ord(sign[0]):02X}", one.fix.link)
+        link = f"[How to fix it](<{address}>)"
     yield f"{_escape_text(one.message or '')} {link}".strip()
 
 
@@ -465,10 +468,6 @@ def _escape_code(text: str) -> str:
     return " ".join(text.split()).replace("`", "'").replace("|", "\\|")
 
 
-def _escape_address(link: str) -> str:
-    return _ENDS.sub(lambda sign: f"%{ord(sign[0]):02X}", link)
-
-
 def _fit_paths(paths: Sequence[str], room: int) -> SentPaths:
     """Encode the paths if the service accepts their number, lengths and total bytes."""
     if len(paths) > _MOST_PATHS:
@@ -497,7 +496,19 @@ class PreviewReport(NamedTuple):
             checks = [one.as_json() for one in self.checks]
             print_json(checks if self.tree is None else {"checks": checks, **self.tree.as_json()})
             return
-        for line in self._markdown() if markdown else self._lines():
+        lines = list[str]()
+        if markdown:
+            if self.checks:
+                lines += check_preview_markdown(self.checks)
+            if self.checks and self.tree is not None:
+                lines.append("")
+            if self.tree is not None:
+                lines += tree_preview_markdown(self.tree)
+        else:
+            lines += check_preview_lines(self.checks)
+            if self.tree is not None:
+                lines += tree_preview_lines(self.tree)
+        for line in lines:
             say(line)
 
     def refuse(self) -> None:
@@ -512,15 +523,3 @@ class PreviewReport(NamedTuple):
             raise CommandError(message, USAGE, self.tree.problems)
         if failing:
             raise CommandError(told)
-
-    def _lines(self) -> Iterator[str]:
-        yield from check_preview_lines(self.checks)
-        if self.tree is not None:
-            yield from tree_preview_lines(self.tree)
-
-    def _markdown(self) -> Iterator[str]:
-        if self.checks:
-            yield from check_preview_markdown(self.checks)
-        if self.tree is not None:
-            yield from ("",) if self.checks else ()
-            yield from tree_preview_markdown(self.tree)

@@ -221,8 +221,12 @@ class FieldDifference(NamedTuple):
         return "-" if self.after is None else "~"
 
     def __str__(self) -> str:
-        shown = [text for text in (self.before, self.after) if text is not None]
-        return f"{self.mark} {self.path}: {' → '.join(map(_cut_value, shown))}"
+        values = [
+            text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"
+            for text in (self.before, self.after)
+            if text is not None
+        ]
+        return f"{self.mark} {self.path}: {' → '.join(values)}"
 
 
 class StoredDocuments(NamedTuple):
@@ -372,7 +376,3 @@ def _displayed_value(path: _Path, value: str | None) -> str | None:
         return value
     named = any(map(_SECRET.search, path[2:])) or _SECRET_MEMBER.search(value)
     return _HIDDEN if named or path[2:3] == ("headers",) else value
-
-
-def _cut_value(text: str) -> str:
-    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"

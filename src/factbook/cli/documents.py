@@ -113,15 +113,13 @@ def _json_texts(data: bytes, name: str) -> list[tuple[str, bytes]] | None:
     """List the texts in a file of JSON or JSON Lines with their places; None for YAML."""
     lines = [(f"{name} line {n}", line) for n, line in enumerate(data.splitlines(), 1)]
     lines = [line for line in lines if line[1].strip()]
-    if name.lower().endswith(_LINES) or _are_json_lines([text for _, text in lines[:2]]):
+    if name.lower().endswith(_LINES):
+        return lines
+    first = [text.removeprefix(_MARK) for _, text in lines[:2]]
+    # In JSON Lines, the first line is a complete object, and the next line starts another.
+    if [text.lstrip()[:1] for text in first] == [b"{", b"{"] and _looks_like_json(first[0]):
         return lines
     return [("", data)] if name.lower().endswith(".json") or _looks_like_json(data) else None
-
-
-def _are_json_lines(first: Sequence[bytes]) -> bool:
-    """True if the first line is a complete object, and the next line starts another."""
-    begin = [text.removeprefix(_MARK).lstrip()[:1] for text in first]
-    return begin == [b"{", b"{"] and _looks_like_json(first[0].removeprefix(_MARK))
 
 
 def _looks_like_json(data: bytes) -> bool:
@@ -188,7 +186,11 @@ def _problems_collected(
 def _yaml_problem(data: bytes, name: str, error: yaml.YAMLError) -> str:
     if sign := safe_yaml.template_sign(data, error):
         return _TEMPLATE.format(name, f"line {sign.line}", sign.text)
-    return f"{name} is not valid YAML: {_problem_gist(error)}."
+    if isinstance(error, yaml.MarkedYAMLError) and (mark := safe_yaml.mark(error)):
+        reason = f"{error.problem}, in line {mark.line + 1}, column {mark.column + 1}"
+    else:
+        reason = " ".join(str(error).split())
+    return f"{name} is not valid YAML: {reason}."
 
 
 def _check_expansion(node: yaml.Node, place: str) -> None:
@@ -201,32 +203,18 @@ def _check_expansion(node: yaml.Node, place: str) -> None:
 
 def _entity_document(value: Any, origin: str, noun: str) -> EntityDocument:
     if not isinstance(value, dict):
-        raise InputError(
-            f"{origin} is not {noun}: a mapping is expected, not {_kind_in_words(value)}."
-        )
+        types = {"list": "a list", "str": "text", "NoneType": "null"}
+        actual = types.get(type(value).__name__, f"the value {value}")
+        raise InputError(f"{origin} is not {noun}: a mapping is expected, not {actual}.")
     if noun == ENTITY_NOUN and (sign := validation.template_sign(value)):
         raise InputError(_TEMPLATE.format(origin, *sign))
     try:
-        return EntityDocument(msgspec.Raw(msgspec.json.encode(value)), origin, _pushed_ref(value))
+        entity = msgspec.Raw(msgspec.json.encode(value))
+        ref: str | None = None
+        match value:
+            case {"kind": str(kind), "metadata": {"name": str(name)} as metadata}:
+                namespace = metadata.get("namespace", DEFAULT_NAMESPACE)
+                ref = str(EntityRef.of(kind, str(namespace), normal_name(name)))
+        return EntityDocument(entity, origin, ref)
     except (TypeError, ValueError, RecursionError) as error:
         raise InputError(f"{origin} cannot be written as JSON: {error}.") from None
-
-
-def _pushed_ref(entity: dict[str, Any]) -> str | None:
-    match entity:
-        case {"kind": str(kind), "metadata": {"name": str(name)} as metadata}:
-            namespace = metadata.get("namespace", DEFAULT_NAMESPACE)
-            return str(EntityRef.of(kind, str(namespace), normal_name(name)))
-    return None
-
-
-def _kind_in_words(value: object) -> str:
-    return {"list": "a list", "str": "text", "NoneType": "null"}.get(
-        type(value).__name__, f"the value {value}"
-    )
-
-
-def _problem_gist(error: yaml.YAMLError) -> str:
-    if isinstance(error, yaml.MarkedYAMLError) and (mark := safe_yaml.mark(error)):
-        return f"{error.problem}, in line {mark.line + 1}, column {mark.column + 1}"
-    return " ".join(str(error).split())

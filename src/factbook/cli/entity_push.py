@@ -246,27 +246,24 @@ def _resolve_duplicates(
     for document in documents:
         if document.ref is not None:
             places.setdefault(document.ref, []).append(document)
-    several = {ref: found for ref, found in places.items() if len(found) > 1}
-    if not several:
+    duplicates = {ref: copies for ref, copies in places.items() if len(copies) > 1}
+    if not duplicates:
         return list(documents)
     if keep == "error":
+        count = f"{len(duplicates)} entities are" if len(duplicates) > 1 else "1 entity is"
         raise CommandError(
-            f"{_entities_in_words(several)} in the files more than once, nothing was written:",
+            f"{count} in the files more than once, nothing was written:",
             lines=[
-                f"{ref}: {', '.join(each.origin for each in found)}"
-                for ref, found in several.items()
+                f"{ref}: {', '.join(copy.origin for copy in copies)}"
+                for ref, copies in duplicates.items()
             ],
             hint="--on-duplicate first or last keeps one of each.",
         )
     left_out = len(documents) - len(places) - sum(each.ref is None for each in documents)
     print_note(f"Duplicates left out: {left_out}. Of each entity the {keep} one is kept.")
-    kept = {ref: found[0 if keep == "first" else -1] for ref, found in several.items()}
+    chosen = {ref: copies[0 if keep == "first" else -1] for ref, copies in duplicates.items()}
     return [
-        kept.get(each.ref or "", each)
-        for each in documents
-        if each.ref not in several or each is several[each.ref][0]
+        chosen.get(document.ref or "", document)
+        for document in documents
+        if document.ref not in duplicates or document is duplicates[document.ref][0]
     ]
-
-
-def _entities_in_words(several: dict[str, list["EntityDocument"]]) -> str:
-    return f"{len(several)} entities are" if len(several) > 1 else "1 entity is"

@@ -1,7 +1,7 @@
 """`factbook import`: import from other systems, with a command for each kind of importer."""
 
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, Protocol
 
@@ -34,12 +34,11 @@ if TYPE_CHECKING:
     from factbook.backend import Backend
     from factbook.importers.records import ImportPartRecord
     from factbook.importers.runner import ImportReport
-    from factbook.importers.writer import PartResult
     from factbook.operations.imports import OneReading, PushedPart
 if TYPE_CHECKING:
     from factbook.backend import Backend
     from factbook.importers.records import ImportPartRecord, ImportRun
-    from factbook.importers.registry import ImporterDetail, ImporterStatus
+    from factbook.importers.registry import ImporterDetail
     from factbook.importers.runner import ImportReport
 
 
@@ -264,21 +263,36 @@ def check_reports(found: Iterable["ImportReport"]) -> None:
 def print_report(report: "ImportReport", *, plan: bool) -> None:
     """Print the parts, the changes by kind, the problems and the number of calls."""
     columns = ["Part", "State", "Added", "Updated", "Removed", "Unchanged", "Held", "Problems"]
-    print_table(columns, map(_result_row, report.parts))
-    print_table(["Kind", "Change", "Entities"], _by_kind(report.parts))
+    rows = [
+        (
+            part_name(part.record),
+            part.record.state,
+            *(part.changes[word] for word in ("added", "updated", "removed", "unchanged")),
+            len(part.record.held),
+            part.record.problem_count,
+        )
+        for part in report.parts
+    ]
+    print_table(columns, rows)
+    counts = Counter(
+        (difference.entity_ref.partition(":")[0], difference.change)
+        for part in report.parts
+        for difference in part.difference
+    )
+    changes = [(kind, change, count) for (kind, change), count in sorted(counts.items())]
+    print_table(["Kind", "Change", "Entities"], changes)
     print_moves(report.parts)
     for word, count in sorted(report.snapshot.left_out.items()):
         say(f"Left out: {count:,} {word}")
-    problems = [str(problem) for one in report.parts for problem in one.record.problems]
+    problems = [str(problem) for part in report.parts for problem in part.record.problems]
     if problems:
         print_note(f"Problems: {len(problems)}")
         note_each(problems)
-    for one in report.parts:
-        if one.record.held:
-            print_note(
-                f"{part_name(one.record)}: {len(one.record.held)} removals are held, because"
-            )
-            print_note(f"  {one.record.reason}. See: factbook import show {part_name(one.record)}")
+    for part in report.parts:
+        if part.record.held:
+            name = part_name(part.record)
+            print_note(f"{name}: {len(part.record.held)} removals are held, because")
+            print_note(f"  {part.record.reason}. See: factbook import show {name}")
     left = "" if report.left is None else f"; {report.left:,} of the limit are left"
     say(f"{report.calls:,} calls{left}{' (plan: nothing was written)' if plan else ''}")
 
@@ -297,20 +311,6 @@ def print_moves(parts: Iterable[_Moving]) -> None:
 def moves_json(one: _Moving) -> list[dict[str, str]]:
     """Convert the reference changes of a part to JSON."""
     return [{"from": old, "to": new} for old, new in sorted(one.moves.items())]
-
-
-def _result_row(one: "PartResult") -> tuple[object, ...]:
-    record, changes = one.record, one.changes
-    counts = (changes[word] for word in ("added", "updated", "removed", "unchanged"))
-    return (part_name(record), record.state, *counts, len(record.held), record.problem_count)
-
-
-def _by_kind(parts: Sequence["PartResult"]) -> Iterator[tuple[object, ...]]:
-    counts = Counter(
-        (each.entity_ref.partition(":")[0], each.change) for one in parts for each in one.difference
-    )
-    for (kind, change), count in sorted(counts.items()):
-        yield kind, change, count
 
 
 def report_json(report: "ImportReport", *, plan: bool) -> dict[str, Any]:
@@ -621,7 +621,20 @@ def _read_cluster(chosen: dict[str, Any], names: dict[str, str]) -> "OneReading"
 
 def _print_parts(reading: "OneReading", parts: "list[PushedPart]", *, plan: bool) -> None:
     columns = ["Set", "State", "Added", "Updated", "Removed", "Unchanged", "Held", "Problems"]
-    print_table(columns, map(_pushed_row, parts))
+    rows = [
+        (
+            part.set,
+            _pushed_state(part),
+            part.changes.added,
+            part.changes.updated,
+            part.changes.removed,
+            part.changes.unchanged,
+            len(part.held),
+            len(part.problems),
+        )
+        for part in parts
+    ]
+    print_table(columns, rows)
     print_moves(parts)
     for word, number in sorted(reading.snapshot.left_out.items()):
         say(f"Left out: {number:,} {word}")
@@ -634,12 +647,6 @@ def _print_parts(reading: "OneReading", parts: "list[PushedPart]", *, plan: bool
             print_note(f"{part.set}: {len(part.held)} entities are kept, because {part.reason}:")
             note_each(part.held)
     say(f"{reading.calls:,} calls{' (plan: nothing was written)' if plan else ''}")
-
-
-def _pushed_row(part: "PushedPart") -> tuple[object, ...]:
-    changes = part.changes
-    counts = changes.added, changes.updated, changes.removed, changes.unchanged
-    return (part.set, _pushed_state(part), *counts, len(part.held), len(part.problems))
 
 
 def _pushed_state(part: "PushedPart") -> str:
@@ -716,7 +723,11 @@ def print_importer(found: "ImporterDetail") -> None:
     say(f"{found.id}: {', '.join(_describe_importer(found))}")
     if found.problem:
         say(found.problem)
-    print_table(["Run", "State", "Why", "Calls", "Left", "Error"], map(_run_row, found.runs[:10]))
+    runs = [
+        (format_age(run.started_at), run.state, run.reason, run.calls, run.calls_left, run.error)
+        for run in found.runs[:10]
+    ]
+    print_table(["Run", "State", "Why", "Calls", "Left", "Error"], runs)
     print_table(PART_COLUMNS, map(part_row, found.current))
     for part in found.current:
         for problem in part.problems:
@@ -726,8 +737,14 @@ def print_importer(found: "ImporterDetail") -> None:
 def _describe_importer(found: "ImporterDetail") -> Iterator[str]:
     yield _importer_state(found)
     if found.status is not None:
-        yield f"last complete run {format_age(found.status.complete_at) or 'never'}"
-        yield f"next run {_next_run(found.status)}"
+        status = found.status
+        yield f"last complete run {format_age(status.complete_at) or 'never'}"
+        if status.under_way is None and status.next_at is None:
+            yield "next run when asked"
+        elif (status.next_at or 0) > now():
+            yield f"next run {format_age(status.next_at)}"
+        else:
+            yield "next run now"
     if found.stored is not None:
         yield f"last changed by {found.stored.updated_by}"
 
@@ -736,12 +753,6 @@ def _importer_state(found: "ImporterDetail") -> str:
     if found.status is not None:
         return found.status.state
     return "unusable" if found.problem else "not run by the service"
-
-
-def _next_run(status: "ImporterStatus") -> str | None:
-    if status.under_way is None and status.next_at is None:
-        return "when asked"
-    return format_age(status.next_at) if (status.next_at or 0) > now() else "now"
 
 
 def _run_json(run: "ImportRun") -> dict[str, Any]:
@@ -755,10 +766,6 @@ def _run_json(run: "ImportRun") -> dict[str, Any]:
         "callsLeft": run.calls_left,
         "error": run.error or None,
     }
-
-
-def _run_row(run: "ImportRun") -> tuple[object, ...]:
-    return (format_age(run.started_at), run.state, run.reason, run.calls, run.calls_left, run.error)
 
 
 def list_imports(database_url: DatabaseUrl = None, as_json: Json = False) -> None:

@@ -61,17 +61,13 @@ def typed_arguments(
     Raises InputError for an unknown tool or argument, listing the known ones, and for a value of
     another type.
     """
-    tool = _find_tool(tools, name)
+    tool_name = name.replace("_", "-")
+    tool = next((tool for tool in tools if tool.name == tool_name), None)
+    if tool is None:
+        there = suggestion(name, (tool.name for tool in tools))
+        raise InputError(f'There is no tool "{name}".{there}')
     properties = tool.input_schema.get("properties", {})
     return tool.name, dict(_parse_pair(tool.name, properties, pair) for pair in pairs)
-
-
-def _find_tool(tools: Sequence["Tool"], name: str) -> "Tool":
-    for tool in tools:
-        if tool.name == name.replace("_", "-"):
-            return tool
-    there = suggestion(name, (tool.name for tool in tools))
-    raise InputError(f'There is no tool "{name}".{there}')
 
 
 def _parse_pair(tool: str, properties: Mapping[str, Any], pair: str) -> tuple[str, Any]:
@@ -158,7 +154,11 @@ def entities(
         print_json(found)
         return
     print_table(["Entity", "Type", "Owner", "Set"], map(_entity_row, found))
-    print_note(_count_in_words(len(found), total))
+    if total is None:
+        print_note(f"{len(found):,} of more than {_BOUND:,} entities; --exact counts them")
+    else:
+        count = f"{len(found):,} of {total:,}" if total != len(found) else f"{total:,}"
+        print_note(f"{count} {'entity' if total == 1 else 'entities'}")
 
 
 def facets(
@@ -243,13 +243,6 @@ def _count_total(
     return None if not exact and page.total_items == _BOUND + 1 else page.total_items
 
 
-def _count_in_words(shown: int, total: int | None) -> str:
-    if total is None:
-        return f"{shown:,} of more than {_BOUND:,} entities; --exact counts them"
-    count = f"{shown:,} of {total:,}" if total != shown else f"{total:,}"
-    return f"{count} {'entity' if total == 1 else 'entities'}"
-
-
 def _search_entities(
     client: "Client",
     text: str,
@@ -258,10 +251,16 @@ def _search_entities(
     fields: Sequence[str],
 ) -> Iterator["Entity"]:
     """Iterate over entities with this text in a searched field, page by page."""
+    field_order = list[tuple[str, str]]()
+    for each in order:
+        direction, _, field = each.partition(":")
+        if direction not in ("asc", "desc") or not field:
+            raise InputError(f'"{each}" is not of the form asc:FIELD or desc:FIELD.')
+        field_order.append((field, direction))
     page = client.query(
         full_text=(text, _SEARCHED_FIELDS),
         filters=filters,
-        order=[_field_order(each) for each in order] or [("metadata.name", "asc")],
+        order=field_order or [("metadata.name", "asc")],
         fields=fields,
         limit=_PAGE_SIZE,
     )
@@ -272,23 +271,14 @@ def _search_entities(
         yield from page.items
 
 
-def _field_order(order: str) -> tuple[str, str]:
-    direction, _, field = order.partition(":")
-    if direction not in ("asc", "desc") or not field:
-        raise InputError(f'"{order}" is not of the form asc:FIELD or desc:FIELD.')
-    return field, direction
-
-
 def _entity_row(entity: "Entity") -> tuple[object, ...]:
     metadata, spec = entity["metadata"], entity.get("spec", {})
     namespace = metadata.get("namespace", DEFAULT_NAMESPACE)
     ref = EntityRef.of(entity["kind"], namespace, metadata["name"])
-    return ref, spec.get("type"), spec.get("owner"), _set_name(metadata.get("annotations", {}))
-
-
-def _set_name(annotations: Mapping[str, str]) -> str | None:
+    annotations = metadata.get("annotations", {})
     # The part before the slash is a setting of the server.
-    return next((annotations[key] for key in annotations if key.endswith("/entity-set")), None)
+    set_names = (annotations[key] for key in annotations if key.endswith("/entity-set"))
+    return ref, spec.get("type"), spec.get("owner"), next(set_names, None)
 
 
 def _note_unknown(client: "Client", fields: Sequence[str]) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -266,16 +266,16 @@ def doctor(
     asyncio.run(work())
     states = [finding.state for finding in found]
     if as_json:
-        print_json({"ok": "problem" not in states, "checks": [_finding_json(one) for one in found]})
+        checks = [
+            {"topic": finding.topic, "state": finding.state, "what": finding.what}
+            | ({"advice": finding.advice} if finding.advice else {})
+            for finding in found
+        ]
+        print_json({"ok": "problem" not in states, "checks": checks})
     else:
         say(f"{states.count('problem')} problems, {states.count('warning')} warnings.")
     if "problem" in states:
         raise typer.Exit(REFUSED)
-
-
-def _finding_json(finding: "Finding") -> dict[str, Any]:
-    shown = {"topic": finding.topic, "state": finding.state, "what": finding.what}
-    return shown | ({"advice": finding.advice} if finding.advice else {})
 
 
 def distribute(plan: PlanOption = False, database_url: DatabaseUrl = None) -> None:

@@ -213,10 +213,12 @@ def integration_scaffold(name: str) -> dict[str, str]:
         raise InputError("The id of an integration is of lower-case letters and digits.")
     if name in VENDORS:
         raise InputError(f"{name} is an integration that Factbook has.")
-    return {
-        path.replace("NAME", name): _fill_template(_TEMPLATES / f"{template}.txt", name)
-        for path, template in _FILES.items()
-    }
+    files = dict[str, str]()
+    for path, template in _FILES.items():
+        text = (_TEMPLATES / f"{template}.txt").read_text("utf-8")
+        text = text.replace("VARIABLE", name.upper()).replace("NAME", name)
+        files[path.replace("NAME", name)] = text.replace("TITLE", name.capitalize())
+    return files
 
 
 def _owner_reference(owner: str, type_: SourceType) -> str:
@@ -234,11 +236,6 @@ def _owner_reference(owner: str, type_: SourceType) -> str:
     if found.kind != "group":
         raise InputError(f"--owner has to be a group, such as team-shop: {found} is none.")
     return str(found)
-
-
-def _fill_template(template: Path, name: str) -> str:
-    text = template.read_text("utf-8").replace("VARIABLE", name.upper())
-    return text.replace("NAME", name).replace("TITLE", name.capitalize())
 
 
 class Recording(msgspec.Struct, rename="camel", kw_only=True):
@@ -286,7 +283,11 @@ def print_source_trial(one: SourceFile, ref: EntityRef, trial: Tried) -> None:
     """Print the request, the start of the answer, and the facts."""
     say(f"{one.id} about {ref}")
     if trial.request is not None:
-        say(f"Request: {_request_line(trial.request)}")
+        request = trial.request
+        line = " ".join(str(request[key]) for key in ("method", "path") if key in request)
+        if (body := request.get("body")) is not None:
+            line += f" {msgspec.json.encode(body).decode()}"
+        say(f"Request: {line}")
     if trial.answer is not None:
         _print_answer_head(trial.answer)
     for reason in filter(None, [trial.reasons.get("")]):
@@ -310,12 +311,6 @@ def has_trial_failed(one: SourceFile, trial: Tried) -> bool:
 def _try_on_server(client: Client, definition: CustomSourceDefinition, ref: EntityRef) -> Tried:
     found = client.test_data_source(definition.document, str(ref))
     return msgspec.structs.replace(found, request=_without_headers(found.request))
-
-
-def _request_line(request: dict[str, Any]) -> str:
-    shown = " ".join(str(request[key]) for key in ("method", "path") if key in request)
-    body = request.get("body")
-    return shown if body is None else f"{shown} {msgspec.json.encode(body).decode()}"
 
 
 def _print_answer_head(answer: TriedAnswer) -> None:
