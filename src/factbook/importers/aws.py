@@ -238,14 +238,16 @@ def sign_request(request: AwsRequest, keys: AwsKeys, scope: Scope, now: int) -> 
     headers = {**given, "x-amz-date": moment}
     if keys.token:
         headers["x-amz-security-token"] = keys.token
-    place = f"{moment[:8]}/{scope.region}/{scope.service}/aws4_request"
+    elements = (moment[:8], scope.region, scope.service, "aws4_request")
+    place = "/".join(elements)
     canonical, names = _make_canonical_request(
         request, {**headers, "host": urlsplit(request.url).netloc}
     )
     text = "\n".join([_ALGORITHM, moment, place, _hash_content(canonical.encode())])
-    signature = hmac.new(
-        _derive_key(keys, moment[:8], scope), text.encode(), hashlib.sha256
-    ).hexdigest()
+    key = f"AWS4{keys.secret}".encode()
+    for element in elements:
+        key = hmac.new(key, element.encode(), hashlib.sha256).digest()
+    signature = hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
     proof = f"Credential={keys.id}/{place}, SignedHeaders={names}, Signature={signature}"
     return {**headers, "authorization": f"{_ALGORITHM} {proof}"}
 
@@ -263,13 +265,6 @@ def _make_canonical_request(request: AwsRequest, headers: Mapping[str, str]) -> 
     path = quote(urlsplit(request.url).path or "/", safe="/-_.~")
     body = _hash_content(request.content)
     return "\n".join([request.method, path, request.query, *lines, "", names, body]), names
-
-
-def _derive_key(keys: AwsKeys, day: str, scope: Scope) -> bytes:
-    key = f"AWS4{keys.secret}".encode()
-    for part in (day, scope.region, scope.service, "aws4_request"):
-        key = hmac.new(key, part.encode(), hashlib.sha256).digest()
-    return key
 
 
 def _hash_content(content: bytes) -> str:
@@ -764,14 +759,6 @@ async def _read_units(api: OrganizationsApi) -> UnitTree:
     return tree
 
 
-def _make_aws_access(options: AwsImportOptions) -> Access:
-    return Access(
-        base_url=options.base_url,
-        pace={"": _CALLS_A_MINUTE},
-        further={options.sts_base_url: lambda _: ANONYMOUS},
-    )
-
-
 async def _read_aws_snapshot(
     context: ReadingContext, options: AwsImportOptions, show: Show
 ) -> Snapshot:
@@ -790,5 +777,9 @@ IMPORTER: Final = ImporterKind(
     options=AwsImportOptions,
     makes=("resource", "system"),
     read=_read_aws_snapshot,
-    access=_make_aws_access,
+    access=lambda options: Access(
+        base_url=options.base_url,
+        pace={"": _CALLS_A_MINUTE},
+        further={options.sts_base_url: lambda _: ANONYMOUS},
+    ),
 )

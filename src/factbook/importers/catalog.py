@@ -12,7 +12,7 @@ from factbook.catalog import kinds, ref
 from factbook.catalog.ref import DEFAULT_NAMESPACE, EntityRef
 from factbook.catalog.validation import MANAGED_BY_LOCATION, MANAGED_BY_ORIGIN_LOCATION
 from factbook.errors import InputError
-from factbook.importers.importer import Access, ImporterKind, ImporterOptions, ReadingContext, Show
+from factbook.importers.importer import Access, ImporterKind, ImporterOptions
 from factbook.importers.snapshot import ImportedItem, ReadingProblem, Snapshot, SnapshotPart
 from factbook.outbound.client import ANONYMOUS, Credential, HttpClient
 from factbook.outbound.outcomes import REPEATED, UNUSABLE, Missing, Outcome, report_too_many
@@ -217,11 +217,16 @@ def _make_catalog_item(
     place: str, ref: str, entity: dict[str, Any], options: CatalogImportOptions
 ) -> ImportedItem:
     uid = entity["metadata"].get("uid")
+    annotations = _read_annotations(entity["metadata"])
     return ImportedItem(
         _strip_entity(entity, options.namespace_prefix),
         f"{place}/{ref}",
         f"{place}/entity/{uid}" if isinstance(uid, str) and uid else "",
-        marks=_make_marks(entity),
+        marks={
+            name: annotations[key]
+            for key, name in _MARKS.items()
+            if isinstance(annotations.get(key), str)
+        },
         raw=entity,
     )
 
@@ -238,12 +243,6 @@ def _strip_entity(entity: Entity, prefix: str) -> Entity:
     if "spec" in entity:
         found["spec"] = _prefix_spec(entity["kind"], entity["spec"], prefix)
     return found
-
-
-def _make_marks(entity: Entity) -> dict[str, str]:
-    """Annotations with the other catalog's locations of the entity."""
-    own = _read_annotations(entity["metadata"])
-    return {name: own[key] for key, name in _MARKS.items() if isinstance(own.get(key), str)}
 
 
 def _read_annotations(metadata: Mapping[str, Any]) -> dict[str, Any]:
@@ -283,17 +282,11 @@ def _make_catalog_access(options: CatalogImportOptions) -> Access:
     )
 
 
-async def _read_catalog_snapshot(
-    context: ReadingContext, options: CatalogImportOptions, show: Show
-) -> Snapshot:
-    return await read_catalog(context.client, options, show)
-
-
 IMPORTER: Final = ImporterKind(
     id="catalog",
     title="Catalog",
     options=CatalogImportOptions,
-    read=_read_catalog_snapshot,
+    read=lambda context, options, show: read_catalog(context.client, options, show),
     access=_make_catalog_access,
     by_people=True,
 )

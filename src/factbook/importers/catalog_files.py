@@ -322,18 +322,15 @@ def resolve_target(target: str, base: FileLocation, located: Located) -> FileLoc
         return "the target is not a path or URL"
     if text.startswith("//") or "\\" in text:
         return "the target is not a path or URL"
-    found: FileLocation | str
+    location: FileLocation | str
     if _URL.match(text):
-        found = located(text)
+        location = located(text)
     else:
         folder = "" if text.startswith("/") else posixpath.dirname(base.path)
         joined = posixpath.join(folder, unquote(text.removeprefix("./")).lstrip("/"))
-        found = base._replace(path=joined)
-    return found if isinstance(found, str) else _normalize_location(found)
-
-
-def _normalize_location(location: FileLocation) -> FileLocation | str:
-    """The location with a normalized path, unless that leaves the repository."""
+        location = base._replace(path=joined)
+    if isinstance(location, str):
+        return location
     path = posixpath.normpath(location.path)
     if path in {".", ".."} or path.startswith(("../", "/")):
         return "the target is outside the repository"
@@ -347,7 +344,14 @@ def match_patterns(
 
     `*` matches part of a name, `**` any folders.
     """
-    forms = {pattern: _parse_pattern(pattern) for pattern in dict.fromkeys(patterns)}
+    forms: dict[str, list[_Form]] = {}
+    for pattern in patterns:
+        segments = pattern.split("/")
+        if segments[-1] == _FOLDERS:
+            segments.append("*")
+        forms[pattern] = [
+            None if segment == _FOLDERS else re.split(r"\*+", segment) for segment in segments
+        ]
     found: dict[str, list[str]] = {pattern: [] for pattern in forms}
     for path in paths:
         names = path.split("/")
@@ -358,13 +362,6 @@ def match_patterns(
                 found[pattern].append(path)
                 break
     return {pattern: sorted(named) for pattern, named in found.items()}
-
-
-def _parse_pattern(pattern: str) -> list[_Form]:
-    names = pattern.split("/")
-    if names[-1] == _FOLDERS:
-        names.append("*")
-    return [None if name == _FOLDERS else re.split(r"\*+", name) for name in names]
 
 
 def _match_forms(forms: Sequence[_Form], names: Sequence[str]) -> tuple[bool, int]:
@@ -436,8 +433,10 @@ def list_placeholder_targets(value: Any) -> Iterator[str]:
             continue  # reported when the placeholders are replaced
         if found is not None:
             yield found[1]
-        else:
-            layer += _list_inside(item)
+        elif isinstance(item, list):
+            layer += item
+        elif isinstance(item, dict) and not _has_dollar(item):
+            layer += item.values()
 
 
 class FileValues:
@@ -518,13 +517,6 @@ def explain_missing_file(missing: Missing) -> str:
 def shorten_target(target: str) -> str:
     """A target as shown in messages."""
     return target if len(target) <= _LONGEST_SHOWN else f"{target[:_LONGEST_SHOWN]}…"
-
-
-def _list_inside(value: Any) -> Iterable[Any]:
-    """The members that may contain placeholders."""
-    if isinstance(value, dict):
-        return () if _has_dollar(value) else value.values()
-    return value if isinstance(value, list) else ()
 
 
 def _has_dollar(value: dict[str, Any]) -> bool:
@@ -653,10 +645,12 @@ class _CatalogFileReader:
 
     async def next_level(self) -> None:
         """Read the files named by the last level."""
-        steps = await self._without_patterns(self.steps)
+        expanded: list[_Step] = []
+        for _, of_origin in groupby(self.steps, key=lambda step: step.origin):
+            expanded += await self._of_origin(list(of_origin))
         self.steps = []
-        wanted = [step for step in steps if self._is_new(step)]
-        for some in slices(wanted, _FILES_AT_ONCE):
+        new = [step for step in expanded if self._is_new(step)]
+        for some in slices(new, _FILES_AT_ONCE):
             steps = [step for step in some if not self._of(step).ended]
             contents = await self._files.read(list(dict.fromkeys(step.location for step in steps)))
             given = [(step, contents[step.location]) for step in steps]
@@ -709,7 +703,11 @@ class _CatalogFileReader:
         if spec.get("type", "url") != "url":
             self._problem(at, "a location of another type than url is not read")
             return
-        for target in _list_location_targets(spec):
+        targets = spec.get("targets")
+        targets = targets if isinstance(targets, list) else []
+        for target in (spec.get("target"), *targets):
+            if not isinstance(target, str):
+                continue
             origin.budget.spend("targets")
             found = resolve_target(target, step.location, self._files.located)
             if isinstance(found, str):
@@ -721,13 +719,6 @@ class _CatalogFileReader:
             else:
                 optional = spec.get("presence") == "optional"
                 self.steps.append(_Step(step.origin, found, path, line, optional))
-
-    async def _without_patterns(self, steps: Sequence[_Step]) -> list[_Step]:
-        """The steps with a step for each file that a pattern names."""
-        found: list[_Step] = []
-        for _, several in groupby(steps, key=lambda step: step.origin):
-            found += await self._of_origin(list(several))
-        return found
 
     async def _of_origin(self, steps: Sequence[_Step]) -> list[_Step]:
         """The steps of one origin, with patterns expanded; none if the origin has ended."""
@@ -823,7 +814,10 @@ class _CatalogFileReader:
             return
         if len(reading.problems) == _MOST_PROBLEMS:
             message = f"has more than {_MOST_PROBLEMS} problems"
-        place = _name_file(step.origin, step.path[-1] if step.path else step.location)
+        location = step.path[-1] if step.path else step.location
+        place = location.path
+        if not step.origin.endswith(f"/{location.repository}"):
+            place = f"{location.repository}/{place}"
         reading.problems.append(ReadingProblem(step.origin, message, place, step.line))
 
     async def replace_placeholders(self) -> None:
@@ -915,17 +909,3 @@ class _PlaceholderFiles:
 
 def _is_location(entity: Mapping[str, Any]) -> bool:
     return str(entity.get("kind", "")).lower() == "location"
-
-
-def _list_location_targets(spec: Mapping[str, Any]) -> Iterable[str]:
-    """The texts in `target` and `targets`."""
-    listed = spec.get("targets")
-    for target in (spec.get("target"), *(listed if isinstance(listed, list) else ())):
-        if isinstance(target, str):
-            yield target
-
-
-def _name_file(origin: str, location: FileLocation) -> str:
-    """The path of a file, preceded by its repository if not the origin's own."""
-    own = origin.endswith(f"/{location.repository}")
-    return location.path if own else f"{location.repository}/{location.path}"

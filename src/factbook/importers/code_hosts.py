@@ -105,7 +105,8 @@ class CodeHostImportOptions(AccountImporterOptions, frozen=True, kw_only=True):
         yield from super().problems()
         if not 1 <= len(self.files) <= _MOST_FILES:
             yield f"files has to have between one and {_MOST_FILES} paths"
-        if not all(map(_is_file_path, self.files)):
+        names = {name for path in self.files for name in path.split("/")}
+        if names & {"", ".", ".."} or any(set(name) & set("*?[]") for name in names):
             yield (
                 "files has a path that matches nothing: paths begin in the root folder, without a "
                 "slash in front, such as docs/catalog-info.yaml; patterns belong in the targets of "
@@ -147,12 +148,6 @@ def complete_options(options: Options, account: Any, *, name: str, flag: str) ->
                 f"people_from: {pattern} matches nothing, as {name} are {', '.join(owners)}."
             )
     return replace(options, **{name: owners})
-
-
-def _is_file_path(text: str) -> bool:
-    """True for the path of one file from the root folder."""
-    names = text.split("/")
-    return not (set(names) & {"", ".", ".."} or set(text) & set("*?[]"))
 
 
 def _may_match_owner(pattern: str, owner: str) -> bool:
@@ -668,7 +663,18 @@ class HostedFiles:
         self, wanted: Iterable[tuple[str, str]]
     ) -> Mapping[tuple[str, str], Sequence[str] | Missing]:
         """The paths of all files, by repository and branch."""
-        return {each: await self._paths(*each) for each in wanted}
+        found: dict[tuple[str, str], Sequence[str] | Missing] = {}
+        for slug, branch in wanted:
+            listed = self._listed.get(slug.lower())
+            if listed is None or branch != HEAD:
+                found[slug, branch] = Missing(
+                    Outcome.NOT_APPLICABLE, "patterns are read on default branches only"
+                )
+            elif listed.version is None:
+                found[slug, branch] = []
+            else:
+                found[slug, branch] = await self._calls.paths(listed)
+        return found
 
     async def cut_off(self, root: FileLocation) -> str:
         """The reason if reading from this root file exceeded the budget, else "".
@@ -708,12 +714,6 @@ class HostedFiles:
                 kept.files.clear()
             if kept.cut_off or kept.files or kept.held:
                 await store_entry(self._memory, _make_files_key(listed), kept)
-
-    async def _paths(self, slug: str, ref: str) -> Sequence[str] | Missing:
-        listed = self._listed.get(slug.lower())
-        if listed is None or ref != HEAD:
-            return Missing(Outcome.NOT_APPLICABLE, "patterns are read on default branches only")
-        return [] if listed.version is None else await self._calls.paths(listed)
 
     async def _recall(self, slug: str) -> None:
         """Look up a repository's kept files, once."""

@@ -61,7 +61,12 @@ def list_option_fields(kind: ImporterKind[Any]) -> list[OptionField]:
     lists of text are included; other options can only be set in the settings.
     """
     found = [one for one in _list_fields(kind.options, "") if one.path != INTEGRATION]
-    found.sort(key=lambda one: _measure_generality(kind.options, one.path))
+    bases = kind.options.__mro__
+    found.sort(
+        key=lambda option: next(
+            distance for distance, base in enumerate(bases) if option.path in base.__annotations__
+        )
+    )
     if kind.vendor:
         own = {
             one.path: one for one in _list_fields(find_vendor(kind.vendor).options, f"{ACCOUNT}.")
@@ -93,12 +98,6 @@ def _list_fields(options: type[msgspec.Struct], prefix: str) -> list[OptionField
             path = f"{prefix}{one.name}"
             found.append(OptionField(path, about, _FIELD_TYPES[type_], default, secret))
     return found
-
-
-def _measure_generality(options: type[msgspec.Struct], name: str) -> int:
-    """The distance from a type of options up to the one that declares an option."""
-    declaring = (at for at, one in enumerate(options.__mro__) if name in one.__annotations__)
-    return next(declaring)
 
 
 def _split_hint(hint: Any) -> tuple[Any, str]:

@@ -23,7 +23,6 @@ from factbook.importers.importer import (
     Access,
     ImporterKind,
     ImporterOptions,
-    ReadingContext,
     Show,
 )
 from factbook.importers.snapshot import (
@@ -645,24 +644,16 @@ def _make_cluster_item(
     )
 
 
-def _make_kubernetes_access(options: KubernetesImportOptions) -> Access:
-    return Access(
-        base_url=options.base_url(os.environ),
-        authorize=lambda _: make_account_credential(options),
-    )
-
-
-async def _read_cluster_snapshot(
-    context: ReadingContext, options: KubernetesImportOptions, show: Show
-) -> Snapshot:
-    return await read_cluster(KubernetesApi(context.client), options, context.memory, show)
-
-
 IMPORTER: Final = ImporterKind(
     id="kubernetes",
     title="Kubernetes",
     options=KubernetesImportOptions,
     makes=("component", "resource"),
-    read=_read_cluster_snapshot,
-    access=_make_kubernetes_access,
+    read=lambda context, options, show: read_cluster(
+        KubernetesApi(context.client), options, context.memory, show
+    ),
+    access=lambda options: Access(
+        base_url=options.base_url(os.environ),
+        authorize=lambda _: make_account_credential(options),
+    ),
 )

@@ -28,7 +28,6 @@ from factbook.importers.importer import (
     NO_NAMESPACE,
     ImporterKind,
     ImporterOptions,
-    ReadingContext,
     Show,
 )
 from factbook.importers.snapshot import (
@@ -177,8 +176,13 @@ def _split_pairs(text: str) -> Iterator[tuple[str, str]]:
         elif separator in {",", ";", "+"}:
             yield _format_pair(kind, value), separator
             kind, value = None, []
+        elif coded:
+            try:
+                value.append(bytes.fromhex(coded.replace("\\", "")).decode())
+            except UnicodeDecodeError:
+                raise DistinguishedNameError from None
         else:
-            value.append(_decode_escapes(coded) if coded else escaped or separator or plain)
+            value.append(escaped or separator or plain)
     if end != len(text):
         raise DistinguishedNameError
     yield _format_pair(kind, value), ""
@@ -191,13 +195,6 @@ def _format_pair(kind: str | None, value: list[str]) -> str:
         raise DistinguishedNameError
     escaped = _SPECIAL.sub(r"\\\1", found)
     return f"{kind.lower()}={escaped}"
-
-
-def _decode_escapes(coded: str) -> str:
-    try:
-        return bytes.fromhex(coded.replace("\\", "")).decode()
-    except UnicodeDecodeError:
-        raise DistinguishedNameError from None
 
 
 class LdifProblem(NamedTuple):
@@ -452,17 +449,9 @@ def _begins_with(start: str) -> _Test:
     return lambda text, _: text.startswith(start)
 
 
-def _has_disabled_bit(text: str, _: int) -> bool:
-    return bool(_read_number(text) & _DISABLED)
-
-
 def _are_ticks_past(text: str, now: int) -> bool:
     ticks = _read_number(text)
     return ticks not in _NEVER and ticks // _TICKS - _SINCE_1601 <= now
-
-
-def _are_days_past(text: str, now: int) -> bool:
-    return 0 < _read_number(text) * DAY <= now
 
 
 def _is_time_past(text: str, now: int) -> bool:
@@ -474,15 +463,11 @@ def _is_time_past(text: str, now: int) -> bool:
         return False
 
 
-def _is_switched_off_in_samba(text: str, _: int) -> bool:
-    return text.startswith("[") and "d" in text
-
-
 # Attributes of an account that nobody can sign in with, by the directories that have them.
 _DISABLING: Final[Mapping[str, _Test]] = MappingProxyType(
     {
         # Active Directory
-        _CONTROL: _has_disabled_bit,
+        _CONTROL: lambda text, _: bool(_read_number(text) & _DISABLED),
         "accountexpires": _are_ticks_past,
         "msds-useraccountdisabled": _is_any_of("true"),
         # 389 Directory Server, FreeIPA, Oracle and Sun
@@ -503,8 +488,8 @@ _DISABLING: Final[Mapping[str, _Test]] = MappingProxyType(
         "loginexpirationtime": _is_time_past,
         "ibm-pwdaccountlocked": _is_any_of("true"),
         "isaccountenabled": _is_any_of("false"),
-        "sambaacctflags": _is_switched_off_in_samba,
-        "shadowexpire": _are_days_past,
+        "sambaacctflags": lambda text, _: text.startswith("[") and "d" in text,
+        "shadowexpire": lambda text, now: 0 < _read_number(text) * DAY <= now,
     }
 )
 
@@ -743,7 +728,10 @@ async def make_ldif_snapshot(
     """
     directory = await asyncio.to_thread(LdifDirectory.of, content.records, options.namespace, now)
     every = {**directory.people, **directory.groups}
-    suffixes = {key: _make_suffix(one) for key, one in every.items()}
+    suffixes = {}
+    for key, record in every.items():
+        id_ = find_unique_id(record) or hashlib.sha256(record.key.encode()).hexdigest()
+        suffixes[key] = id_[-8:]
     for word, names in (
         (PEOPLE_PART, directory.names_of_people),
         (GROUPS_PART, directory.names_of_groups),
@@ -818,19 +806,8 @@ class _FileParts:
         )
 
 
-def _make_suffix(record: LdifRecord) -> str:
-    """The end of a name that tells an entry from others: of its id, or of its own name."""
-    return (find_unique_id(record) or hashlib.sha256(record.key.encode()).hexdigest())[-8:]
-
-
 def _make_ldif_origin(key: str) -> str:
     return f"ldap {key}" if key else "ldap"
-
-
-async def _read_ldif_snapshot(
-    context: ReadingContext, options: LdifImportOptions, show: Show
-) -> Snapshot:
-    return await read_ldif(options, context.memory, show, context.now)
 
 
 IMPORTER: Final = ImporterKind(
@@ -838,5 +815,5 @@ IMPORTER: Final = ImporterKind(
     title="LDIF file",
     options=LdifImportOptions,
     makes=("group", "user"),
-    read=_read_ldif_snapshot,
+    read=lambda context, options, show: read_ldif(options, context.memory, show, context.now),
 )

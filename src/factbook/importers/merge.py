@@ -98,13 +98,19 @@ def merge_part(
     """
     here = {member.prepared.ref: member for member in stored}
     origins = {member.origin for member in stored}
-    new = {
-        one.prepared.ref: one
-        for one in found
-        if _may_change(part, here, one) and not _stands_in(part, one, origins, unread)
-    }
-    # A new thing under the name of another one is added once that one is gone.
-    fresh = {ref: one for ref, one in new.items() if _is_another_thing(here.get(ref), one)}
+    new: dict[str, Candidate] = {}
+    for candidate in found:
+        member = here.get(candidate.prepared.ref)
+        may_change = member is None or _was_read(part, member)
+        if may_change and not _stands_in(part, candidate, origins, unread):
+            new[candidate.prepared.ref] = candidate
+    fresh: dict[str, Candidate] = {}
+    for name, candidate in new.items():
+        member = here.get(name)
+        ids = {candidate.external_id, member.external_id if member else ""}
+        # A new thing under the name of another one is added once that one is gone.
+        if member is None or len(ids - {""}) == 2:
+            fresh[name] = candidate
     missing = [member for ref, member in here.items() if ref not in new or ref in fresh]
     there = {m.prepared.ref for m in missing if m.origin in unread}
     moves = _find_moves(missing, list(fresh.values()))
@@ -143,13 +149,6 @@ def _drop_blocked_moves(
     while blocked := {old for old in gone if (new := moves.get(old)) in here and new not in gone}:
         gone = gone - blocked
     return gone
-
-
-def _is_another_thing(member: StoredMember | None, one: Candidate) -> bool:
-    """True for what is not stored, and for what only has the name of a stored thing."""
-    if member is None or member.external_id == one.external_id:
-        return member is None
-    return bool(member.external_id and one.external_id)
 
 
 def _sort_removals(
@@ -195,12 +194,6 @@ def _find_undecided(
 
 def _was_read(part: SnapshotPart, member: StoredMember) -> bool:
     return part.only is None or member.origin in part.only
-
-
-def _may_change(part: SnapshotPart, here: Mapping[str, StoredMember], one: Candidate) -> bool:
-    """False for an entity from an origin that was not read."""
-    member = here.get(one.prepared.ref)
-    return member is None or _was_read(part, member)
 
 
 def _stands_in(
@@ -364,16 +357,21 @@ def _claim_items(
             raw = msgspec.Raw(msgspec.json.encode(marks.marked(item)))
             [prepared] = sets.prepare_item(raw, name, rules).items
         except InvalidItemsError as error:
-            checked.problems += _convert_problems(item, error.problem_list)
+            for mistake in error.problem_list:
+                path = mistake["path"].removeprefix("$")
+                checked.problems.append(item.problem(mistake["message"], path))
             _note_invalid(checked, item)
             continue
         except (TypeError, ValueError, RecursionError) as error:
             checked.problems.append(item.problem(f"cannot be written as JSON: {error}"))
             _note_invalid(checked, item)
             continue
-        if item.known_only and not _is_known_item(part, item, known.get(prepared.ref)):
-            checked.problems.append(item.problem(_UNTRUSTED.format(ref=prepared.ref), "kind"))
-            continue
+        if item.known_only:
+            # The entity has to be in the catalog already, and from the same origin.
+            origins = {item.origin, *part.former.get(item.origin, ())}
+            if known.get(prepared.ref) not in origins:
+                checked.problems.append(item.problem(_UNTRUSTED.format(ref=prepared.ref), "kind"))
+                continue
         if prepared.problems:
             checked.problems += _find_reference_problems(item)
         yield _Claim(rank, item.raw is not None, checked, item, prepared)
@@ -391,16 +389,3 @@ def _find_reference_problems(item: ImportedItem) -> Iterator[ReadingProblem]:
         for field, message in kinds.derive_relations(kind, DEFAULT_NAMESPACE, spec)[1]:
             path = f"spec.{field}"
             yield item.problem(message.removeprefix(f"{path}: "), path)
-
-
-def _is_known_item(part: SnapshotPart, item: ImportedItem, origin: str | None) -> bool:
-    """True if the entity of an item is in the catalog, and came from the same origin."""
-    return origin is not None and origin in {item.origin, *part.former.get(item.origin, ())}
-
-
-def _convert_problems(
-    item: ImportedItem, found: Iterable[Mapping[str, str]]
-) -> Iterator[ReadingProblem]:
-    for problem in found:
-        path = problem["path"].removeprefix("$")
-        yield item.problem(problem["message"], path)

@@ -329,18 +329,15 @@ async def get_stored_part(target: ImportTarget, name: str) -> StoredPart:
     try:
         content = await stored_sets.read_content(target.database, name)
     except NotFoundError:
-        return StoredPart(await _read_set_revision(target.database, name), [])
+        try:
+            revision = (await stored_sets.read_set(target.database, name)).revision
+        except NotFoundError:
+            # The set never had any items.
+            revision = 0
+        return StoredPart(revision, [])
     marks = ImportMarks(target.rules)
     members = [marks.member(item) async for items in content.portions for item in items]
     return StoredPart(content.revision, members)
-
-
-async def _read_set_revision(database: Database, name: str) -> int:
-    """The revision of a set without items, 0 if it never had any."""
-    try:
-        return (await stored_sets.read_set(database, name)).revision
-    except NotFoundError:
-        return 0
 
 
 def make_import_actor(importer: str, now: int) -> Actor:

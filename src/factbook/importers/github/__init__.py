@@ -675,8 +675,15 @@ def make_event_rules(options: GithubImportOptions) -> EventRules | None:
     if not options.webhook_secret:
         return None
     key = options.webhook_secret.encode()
+
+    def is_signed(headers: Mapping[bytes, bytes], body: bytes | bytearray) -> bool:
+        expected = f"sha256={hmac.digest(key, body, 'sha256').hex()}".encode()
+        return hmac.compare_digest(headers.get(_SIGNATURE_HEADER, b""), expected)
+
     return EventRules(
-        lambda headers, body: _is_signed(key, headers, body), _read_delivery, find_event_hints
+        is_signed,
+        lambda headers: headers.get(_DELIVERY_HEADER, b"").decode("latin-1"),
+        find_event_hints,
     )
 
 
@@ -696,15 +703,6 @@ def find_event_hints(headers: Mapping[bytes, bytes], body: bytes | bytearray) ->
     if found is None or (name == b"push" and event.ref != _BRANCH + found.default_branch):
         return frozenset()
     return frozenset({str(RepositoryHint(found.node_id, found.full_name))})
-
-
-def _is_signed(key: bytes, headers: Mapping[bytes, bytes], body: bytes | bytearray) -> bool:
-    expected = f"sha256={hmac.digest(key, body, 'sha256').hex()}".encode()
-    return hmac.compare_digest(headers.get(_SIGNATURE_HEADER, b""), expected)
-
-
-def _read_delivery(headers: Mapping[bytes, bytes]) -> str:
-    return headers.get(_DELIVERY_HEADER, b"").decode("latin-1")
 
 
 IMPORTER: Final = ImporterKind(

@@ -382,7 +382,10 @@ async def list_github_nodes(
     for _ in range(_MOST_PAGES):
         variables = {**query.variables, "login": login, "size": size, "after": after}
         told = await api.ask(query.document, variables)
-        if told.failure and _is_too_heavy(told) and size > _SMALLEST_PAGE:
+        is_too_large = told.failure is not None and (
+            told.too_heavy or told.failure.outcome is Outcome.TOO_LARGE
+        )
+        if is_too_large and size > _SMALLEST_PAGE:
             size = max(_SMALLEST_PAGE, size // 2)
             continue
         page = _read_node_page(told, found)
@@ -401,11 +404,6 @@ async def list_github_nodes(
             break
     found.missing = found.missing or REPEATED
     return found
-
-
-def _is_too_heavy(told: GithubQueryResult) -> bool:
-    too_large = told.failure is not None and told.failure.outcome is Outcome.TOO_LARGE
-    return told.too_heavy or too_large
 
 
 def _read_node_page(told: GithubQueryResult, found: Listing[Any]) -> OrganizationPage | None:
