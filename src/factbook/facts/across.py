@@ -70,21 +70,18 @@ class ValueFilter(NamedTuple):
 
 def passes_filter(fact: Fact, value: Any, wanted: ValueFilter) -> bool:
     """Return true if the filter lets a value through."""
-    if wanted.value is not None and not _equals_value(value, wanted.value):
-        return False
+    if wanted.value is not None:
+        if isinstance(value, list):  # the items of a set, compared by their text
+            if wanted.value not in (item if isinstance(item, str) else str(item) for item in value):
+                return False
+        elif value != wanted.value:
+            return False
     if wanted.least is None and wanted.below is None:
         return True
     at = cast("float", value_position(fact, value))
     return (wanted.least is None or at >= wanted.least) and (
         wanted.below is None or at < wanted.below
     )
-
-
-def _equals_value(value: Any, wanted: Any) -> bool:
-    """Compare a value; items of sets by their text."""
-    if isinstance(value, list):
-        return wanted in (one if isinstance(one, str) else str(one) for one in value)
-    return bool(value == wanted)
 
 
 def is_decided_by_sql(fact: Fact) -> bool:
@@ -206,19 +203,21 @@ async def page_values(
     """
     if asked.sort == "entity":
         return await _read_by_ref(database, asked, None, after, limit)
-    found = EntityValues([], None)
+    page = EntityValues([], None)
     if not asked.wanted.of_unknown and (after is None or after[0]):
         rows = window.behind(after, limit + 1)
         if rows is None:
             rows = await _list_ordered(database, asked, after, limit + 1)
-        found = _page_of_rows(rows, limit)
+        last = rows[limit - 1] if len(rows) > limit else None
+        more = None if last is None else (True, last.place, last.row.ref)
+        page = EntityValues([row for _, row in rows[:limit]], more)
         after = None
-    if found.more is not None or asked.wanted.of_values:
-        return found
-    if len(found.rows) == limit:
-        return found._replace(more=(False, None, ""))
-    rest = await _read_by_ref(database, asked, False, after, limit - len(found.rows))
-    return EntityValues([*found.rows, *rest.rows], rest.more)
+    if page.more is not None or asked.wanted.of_values:
+        return page
+    if len(page.rows) == limit:
+        return page._replace(more=(False, None, ""))
+    rest = await _read_by_ref(database, asked, False, after, limit - len(page.rows))
+    return EntityValues([*page.rows, *rest.rows], rest.more)
 
 
 async def value_window(database: Database, asked: ValueQuery, size: int) -> ValueWindow:
@@ -284,13 +283,6 @@ async def _read_rest(
     every = [*found, *(entity_value(fact, *row) for row in rows)]
     more = (False, None, every[limit - 1].ref) if len(every) > limit else None
     return EntityValues(every[:limit], more)
-
-
-def _page_of_rows(rows: Sequence[PlacedValue], limit: int) -> EntityValues:
-    """The page of these rows, which include one more than the limit."""
-    found = [row for _, row in rows[:limit]]
-    more = (True, rows[limit - 1].place, found[-1].ref) if len(rows) > limit else None
-    return EntityValues(found, more)
 
 
 async def _list_ordered(

@@ -6,6 +6,7 @@ Readers of members call `report` with the path of an invalid value.
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, NamedTuple, cast
 
 from msgspec import Struct
@@ -252,10 +253,6 @@ def _read_fields(given: dict[str, Any], report: Report) -> dict[str, Any]:
     return values
 
 
-def _take_owner(value: object, path: str, report: Report) -> str:
-    return take_reference(value, path, report, kind="group")
-
-
 def _take_cadence(value: object, path: str, report: Report) -> str:
     line = take_string(value, path, report)
     try:
@@ -266,7 +263,9 @@ def _take_cadence(value: object, path: str, report: Report) -> str:
     return line
 
 
-def _take_duration(value: object, path: str, units: Mapping[str, int], report: Report) -> Duration:
+def _take_duration(
+    value: object, path: str, report: Report, *, units: Mapping[str, int]
+) -> Duration:
     given = take_object(value, path, report)
     if (not given and isinstance(value, dict)) or given.keys() - units.keys():
         example = f'{{"{next(iter(units))}": 20}}'
@@ -275,16 +274,12 @@ def _take_duration(value: object, path: str, units: Mapping[str, int], report: R
     return {unit: take_count(count, f"{path}.{unit}", report) for unit, count in given.items()}
 
 
-def _take_timeout(value: object, path: str, report: Report) -> Duration:
-    return _take_duration(value, path, TIMEOUT_UNITS, report)
-
-
 def _take_lifecycle(value: object, path: str, report: Report) -> Lifecycle:
     match value:
         case {"maxItems": count, **rest} if not rest:
             return Lifecycle(max_items=take_count(count, f"{path}.maxItems", report))
         case {"timeToLive": time, **rest} if not rest:
-            lifetime = _take_duration(time, f"{path}.timeToLive", LIFETIME_UNITS, report)
+            lifetime = _take_duration(time, f"{path}.timeToLive", report, units=LIFETIME_UNITS)
             return Lifecycle(time_to_live=lifetime)
     report(path, 'has to be {"maxItems": N} or {"timeToLive": {"days": N}} (or weeks, months)')
     return Lifecycle()
@@ -341,13 +336,13 @@ _DOCUMENT_FIELDS = (
     _DocumentField("id", "id", take_identifier, required=True),
     _DocumentField("title", "title", take_string, required=True),
     _DocumentField("description", "description", take_text),
-    _DocumentField("owner", "owner", _take_owner),
+    _DocumentField("owner", "owner", partial(take_reference, kind="group")),
     _DocumentField("cadence", "cadence", _take_cadence),
     _DocumentField("lifecycle", "lifecycle", _take_lifecycle),
     _DocumentField("createdAt", "created_at", _take_time),
     _DocumentField("updatedAt", "updated_at", _take_time),
     _DocumentField("handlerDefinition", "handler", _take_handler),
-    _DocumentField("timeout", "timeout", _take_timeout),
+    _DocumentField("timeout", "timeout", partial(_take_duration, units=TIMEOUT_UNITS)),
     _DocumentField("draft", "draft", take_boolean),
     _DocumentField("version", "version", take_version),
     _DocumentField("entityFilter", "entity_filter", filters.parse_entity_filter),

@@ -175,23 +175,21 @@ def missing_reason(fact: Fact, text: str | None, reasons: str | None) -> str:
 
 
 def _count_rows(fact: Fact, rows: Sequence[Row]) -> list[CountedValue]:
-    found = []
+    counted = []
     for group, text, reasons, number, kept, oldest, newest in rows:
-        value = _counted_value(fact, text)
-        if value is None:
-            why = missing_reason(fact, text, reasons)
-            found.append(CountedValue(group, None, why, number, 0, None, None))
+        value: Any
+        if fact.type == "object":
+            value = True if text in {"{", "["} else None
+        elif fact.type == "string" and text is not None and len(text) == LONGEST_SHOWN_TEXT:
+            value = _decode_beginning(text)
         else:
-            found.append(CountedValue(group, value, None, number, kept, oldest, newest))
-    return found
-
-
-def _counted_value(fact: Fact, text: str | None) -> Any:
-    if fact.type == "object":
-        return True if text in {"{", "["} else None
-    if fact.type == "string" and text is not None and len(text) == LONGEST_SHOWN_TEXT:
-        return _decode_beginning(text)
-    return known_value(fact, text)
+            value = known_value(fact, text)
+        if value is None:
+            reason = missing_reason(fact, text, reasons)
+            counted.append(CountedValue(group, None, reason, number, 0, None, None))
+        else:
+            counted.append(CountedValue(group, value, None, number, kept, oldest, newest))
+    return counted
 
 
 def _decode_beginning(text: str) -> str | None:
@@ -236,14 +234,19 @@ def bin_numbers(values: Sequence[Weighted], *, whole: bool) -> list[Bin]:
     sums = [0, *accumulate(count for _, count in values)]
     top = values[bisect_left(sums, _CORE_SHARE * sums[-1], 1) - 1][0]
     is_cut = low < top and high / _FAR_SPREADS - low / _FAR_SPREADS > top - low
-    edges = _round_edges(low, top if is_cut else high, whole=whole)
+    high = top if is_cut else high
+    # Rounded bounds: the first at most `low`, the last above `high`.
+    step = _round_step(low, high, whole=whole)
+    first, last = math.floor(Fraction(low) / step), math.floor(Fraction(high) / step) + 1
+    largest = Fraction(sys.float_info.max)
+    edges = [float(max(-largest, min(largest, n * step))) for n in range(first, last + 1)]
     below = [sums[bisect_left(values, (edge,))] for edge in edges]
-    found = [
+    bins = [
         Bin(*bounds, after - before)
         for bounds, (before, after) in zip(pairwise(edges), pairwise(below), strict=True)
     ]
     rest = sums[-1] - below[-1]
-    return [*found, Bin(edges[-1], None, rest)] if rest else found
+    return [*bins, Bin(edges[-1], None, rest)] if rest else bins
 
 
 def bin_moments(values: Sequence[Weighted], now: int) -> list[Bin]:
@@ -257,31 +260,17 @@ def bin_moments(values: Sequence[Weighted], now: int) -> list[Bin]:
     return bins if bins[-1].number else bins[:-1]
 
 
-def _round_edges(low: float, high: float, *, whole: bool) -> list[float]:
-    """Rounded bounds: the first at most `low`, the last above `high`."""
-    step = _round_step(low, high, whole=whole)
-    first, last = math.floor(Fraction(low) / step), math.floor(Fraction(high) / step) + 1
-    return [_to_float(n * step) for n in range(first, last + 1)]
-
-
 def _round_step(low: float, high: float, *, whole: bool) -> Fraction:
     """1, 2 or 5 times a power of ten."""
     raw = (Fraction(high) - Fraction(low)) / _MOST_BINS or abs(Fraction(high)) / 10 or Fraction(1)
     exponent = math.floor(math.log10(raw.numerator) - math.log10(raw.denominator))
-    found = next(
+    step = next(
         times * Fraction(10) ** power
         for power in (exponent - 1, exponent, exponent + 1)
         for times in (1, 2, 5)
         if times * Fraction(10) ** power >= raw
     )
-    return max(found, Fraction(1)) if whole else found
-
-
-def _to_float(value: Fraction) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        return sys.float_info.max if value > 0 else -sys.float_info.max
+    return max(step, Fraction(1)) if whole else step
 
 
 class Spread(NamedTuple):
@@ -341,6 +330,10 @@ def distribute_values(fact: Fact, counted: CountedValues, *, top: int, now: int)
         if row.reason is not None:
             reasons[reason_word(row.reason)] += row.number
     ordered = _order_values(fact, known)
+    if fact.type == "datetime":
+        histogram = bin_moments(ordered, now) if ordered else []
+    else:
+        histogram = bin_numbers(ordered, whole=fact.type == "integer")
     frequent = _frequent_texts(fact, known)
     groups = _list_groups(fact, rows) if counted.by else []
     return Distribution(
@@ -352,7 +345,7 @@ def distribute_values(fact: Fact, counted: CountedValues, *, top: int, now: int)
         newest=max((row.newest for row in known if row.newest is not None), default=None),
         true=_count_true(fact, known),
         spread=_describe_spread(fact, ordered),
-        histogram=_build_histogram(fact, ordered, now),
+        histogram=histogram,
         top=sorted(frequent.items(), key=lambda item: (-item[1], str(item[0])))[:top],
         distinct=len(frequent),
         groups=groups[:MOST_GROUPS],
@@ -398,12 +391,6 @@ def _count_true(fact: Fact, rows: Iterable[CountedValue]) -> int | None:
     if fact.type != "boolean":
         return None
     return sum(row.number for row in rows if row.value is True)
-
-
-def _build_histogram(fact: Fact, values: Sequence[Weighted], now: int) -> list[Bin]:
-    if fact.type == "datetime":
-        return bin_moments(values, now) if values else []
-    return bin_numbers(values, whole=fact.type == "integer")
 
 
 def _describe_spread(fact: Fact, values: Sequence[Weighted]) -> Spread | None:

@@ -101,13 +101,14 @@ def compare_facts(was: str, since: str) -> dict[str, dict[str, Any]]:
     None means no value. Values that are too large are `omitted`.
     """
     old, new = _decode_members(was), _decode_members(since)
-    told: dict[str, dict[str, Any]] = {
+    changes: dict[str, dict[str, Any]] = {
         name: {"from": old.get(name), "to": value}
         for name, value in new.items()
-        if name not in old or not _are_equal_values(old[name], value)
+        # The types, because in Python 1 and True are the same.
+        if name not in old or old[name] != value or type(old[name]) is not type(value)
     }
-    told |= {name: {"from": old[name], "to": None} for name in old if name not in new}
-    return told if len(was) + len(since) <= LARGEST_VALUE else _bound_changes(told)
+    changes |= {name: {"from": old[name], "to": None} for name in old if name not in new}
+    return changes if len(was) + len(since) <= LARGEST_VALUE else _bound_changes(changes)
 
 
 def touch_values(transaction: Transaction, source_id: str, entity_ids: Iterable[int]) -> None:
@@ -127,19 +128,14 @@ def split_topics(topics: Touched) -> Iterator[tuple[str, bool, set[int]]]:
             yield topic[1], topic[0] == _VALUES_TOPIC, ids
 
 
-def _bound_changes(told: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+def _bound_changes(changes: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     room = _MOST_OF_ENTITY
-    for name, values in told.items():
+    for name, values in changes.items():
         sizes = [len(_encode_json(value)) for value in values.values()]
         room -= sum(sizes)
         if room < 0 or max(sizes) > LARGEST_VALUE:
-            told[name] = {"omitted": True}
-    return told
-
-
-def _are_equal_values(one: Any, other: Any) -> bool:
-    # In Python 1 and True are the same.
-    return one == other and type(one) is type(other)
+            changes[name] = {"omitted": True}
+    return changes
 
 
 class FactObservation(NamedTuple):
@@ -383,24 +379,17 @@ async def _select_change(
     database: Database, written_at: int, source_id: str, entity_id: int, ref: str, version: str
 ) -> FactChange:
     keys = (source_id, entity_id, written_at, _ROWS_BEFORE + 1)
-    found = await database.all(_ROW_WINDOW, keys)
-    rows = [
-        (_row_facts(facts, holding), msgspec.json.decode(reasons))
-        for facts, reasons, _, holding in found
-    ]
+    window = await database.all(_ROW_WINDOW, keys)
+    rows: list[RowState] = []
+    for facts, reasons, _, holding in window:
+        whole = facts if holding is None else fill_long_values(facts, holding)
+        rows.append((msgspec.json.decode(whole), msgspec.json.decode(reasons)))
     changed = compare_rows(rows)
-    if any(held_at is not None and holding is None for *_, held_at, holding in found):
+    if any(held_at is not None and holding is None for *_, held_at, holding in window):
         # The earlier long values were deleted with an old row: a change can't be determined.
         changed = {name: changed[name] for name in changed if changed[name][0] is not None}
     place = ChangePosition(written_at, source_id, entity_id)
     return FactChange(place, ref, version, changed, rows[0][1])
-
-
-def _row_facts(facts: str, holding: str | None) -> dict[str, Any]:
-    """The facts of a row, with long values from the row that stores them."""
-    whole = facts if holding is None else fill_long_values(facts, holding)
-    found: dict[str, Any] = msgspec.json.decode(whole)
-    return found
 
 
 RowState = tuple[Mapping[str, Any], Mapping[str, str]]  # facts, and why others have no value
@@ -415,20 +404,17 @@ def compare_rows(rows: Sequence[RowState]) -> dict[str, tuple[Any, Any]]:
     for row in reversed(rows[1:]):
         before = _state_after(before, row)
     since = _state_after(before, rows[0])
+    encode = msgspec.json.encode
     return {
         name: (before.get(name), since.get(name))
         for name in {**before, **since}
-        if name not in before or name not in since or not _are_same(before[name], since[name])
+        if name not in before or name not in since or encode(before[name]) != encode(since[name])
     }
 
 
 def _state_after(state: Mapping[str, Any], row: RowState) -> dict[str, Any]:
     facts, reasons = row
     return {name: state[name] for name in state if find_reason(name, reasons) is None} | dict(facts)
-
-
-def _are_same(one: object, other: object) -> bool:
-    return msgspec.json.encode(one) == msgspec.json.encode(other)
 
 
 class _Scan(NamedTuple):

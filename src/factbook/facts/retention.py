@@ -1,6 +1,6 @@
 """Removal of stored facts: history beyond its lifecycle, deletions, old months, expired values."""
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import Final, NamedTuple
@@ -170,7 +170,10 @@ class _HistorySweep:
     async def _since(self, source_id: str, most: int, mark: _Mark | None) -> int:
         """The time from which rows must be examined; 0: all of them."""
         if mark is None or mark.late is not None or mark.max_items != most:
-            return await self._database.write(lambda tx: _begin_trim(tx, source_id, most))
+            row = await self._database.write(
+                lambda transaction: transaction.one(_BEGIN_TRIM, (source_id, most, _ANY_TIME))
+            )
+            return row[0] if row else 0
         return mark.trimmed_to
 
     async def _too_many(
@@ -228,23 +231,17 @@ class _HistorySweep:
         trimmed = list[_Progress]()
         if not self._keys:
             trimmed, self._trimmed = self._trimmed, []
+
+        def delete_rows(transaction: Transaction) -> None:
+            # Rows restored by a crash go with the next sweep; so don't wait for the disk.
+            transaction.relax()
+            transaction.delete("facts_history", ("source_id", "entity_id", "written_at"), keys)
+            transaction.many(_END_TRIM, trimmed)
+
         if keys or trimmed:
-            await self._database.write(lambda tx: _delete_rows(tx, keys, trimmed))
+            await self._database.write(delete_rows)
             self._removed += len(keys)
             await self._pace.rest()
-
-
-def _begin_trim(transaction: Transaction, source_id: str, most: int) -> int:
-    """The time from which rows must be examined; 0: all of them."""
-    row = transaction.one(_BEGIN_TRIM, (source_id, most, _ANY_TIME))
-    return row[0] if row else 0
-
-
-def _delete_rows(transaction: Transaction, keys: list[_RowKey], marks: list[_Progress]) -> None:
-    # Rows restored by a crash go with the next sweep; so don't wait for the disk.
-    transaction.relax()
-    transaction.delete("facts_history", ("source_id", "entity_id", "written_at"), keys)
-    transaction.many(_END_TRIM, marks)
 
 
 def delete_facts(
@@ -262,8 +259,10 @@ def delete_facts(
 def delete_source_facts(transaction: Transaction, source_id: str) -> None:
     """Delete everything that a source has stored."""
     history.lock_latest(transaction, source_id)
-    for entity_ids in _entity_portions(transaction, source_id):
-        history.touch_values(transaction, source_id, entity_ids)
+    after = 0
+    while rows := transaction.all(_LATEST_IDS, (source_id, after, _ENTITIES_AT_ONCE)):
+        history.touch_values(transaction, source_id, [entity_id for (entity_id,) in rows])
+        after = rows[-1][0]
     for statement in _DELETE_SOURCE:
         transaction.run(statement, (source_id,))
 
@@ -289,13 +288,16 @@ def drop_facts(transaction: Transaction, source_id: str, names: Iterable[str]) -
     while gone and (
         rows := transaction.all(_LATEST_OF_SOURCE, (source_id, after, _ENTITIES_AT_ONCE))
     ):
-        transaction.many(
-            _REWRITE_LATEST,
-            [
-                (*(_without_names(text, gone) for text in texts), source_id, entity_id)
-                for entity_id, *texts in rows
-            ],
-        )
+        rewritten = []
+        for entity_id, *texts in rows:
+            members = [msgspec.json.decode(text, type=dict[str, msgspec.Raw]) for text in texts]
+            remaining = [
+                {name: value for name, value in values.items() if name not in gone}
+                for values in members
+            ]
+            encoded = (msgspec.json.encode(values).decode() for values in remaining)
+            rewritten.append((*encoded, source_id, entity_id))
+        transaction.many(_REWRITE_LATEST, rewritten)
         after = rows[-1][0]
         history.touch_values(transaction, source_id, [row[0] for row in rows])
 
@@ -319,31 +321,24 @@ def _drop_rows(transaction: Transaction, keys: tuple[str, int, int]) -> int:
     return transaction.run(_DROP_ROWS, keys)
 
 
-def _entity_portions(transaction: Transaction, source_id: str) -> Iterator[list[int]]:
-    """The entities about which a source has latest facts."""
-    after = 0
-    while rows := transaction.all(_LATEST_IDS, (source_id, after, _ENTITIES_AT_ONCE)):
-        yield [entity_id for (entity_id,) in rows]
-        after = rows[-1][0]
-
-
-def _without_names(text: str, names: frozenset[str]) -> str:
-    values = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
-    kept = {name: value for name, value in values.items() if name not in names}
-    return msgspec.json.encode(kept).decode()
-
-
 async def drop_months(database: Database, sources: Sequence[DataSource], now: int) -> None:
     """Drop past months in which no source keeps a row."""
     # Cutoff times; a source that keeps a number of rows, or all, has none.
-    cutoffs = dict(_source_cutoffs(sources, now))
+    cutoffs = {
+        source.id: now - duration_milliseconds(lifecycle.time_to_live)
+        for source in sources
+        if (lifecycle := source.lifecycle)
+        and lifecycle.time_to_live
+        and lifecycle.max_items is None
+    }
 
-    async def is_gone(one: Partition) -> bool:
-        source_id = ""
-        while source_id := await _next_source(database, one, source_id):
-            if not _may_drop(cutoffs, source_id, one):
+    async def is_gone(month: Partition) -> bool:
+        source_id, sql = "", _NEXT_SOURCE.format(month.name)
+        while row := await database.one(sql, (source_id,)):
+            source_id = row[0]
+            if not _may_drop(cutoffs, source_id, month):
                 return False
-            values = (source_id, one.start or _BEFORE_ALL, one.end, cutoffs[source_id])
+            values = (source_id, month.start or _BEFORE_ALL, month.end, cutoffs[source_id])
             try:
                 if await database.search(_IS_KEPT, values):
                     return False
@@ -351,32 +346,20 @@ async def drop_months(database: Database, sources: Sequence[DataSource], now: in
                 return False
         return True
 
-    def check(transaction: Transaction, one: Partition) -> bool:
+    def check(transaction: Transaction, month: Partition) -> bool:
         """Return true unless rows with an old time were pushed since."""
-        source_id, sql = "", _NEXT_SOURCE.format(one.name)
+        source_id, sql = "", _NEXT_SOURCE.format(month.name)
         while row := transaction.one(sql, (source_id,)):
             source_id = row[0]
-            if not _may_drop(cutoffs, source_id, one):
+            if not _may_drop(cutoffs, source_id, month):
                 return False
         return True
 
     await replace_gone_partitions(database, MONTHLY_HISTORY, now, is_gone, check)
 
 
-def _source_cutoffs(sources: Sequence[DataSource], now: int) -> Iterator[tuple[str, int]]:
-    for source in sources:
-        lifecycle = source.lifecycle
-        if lifecycle and lifecycle.time_to_live and lifecycle.max_items is None:
-            yield source.id, now - duration_milliseconds(lifecycle.time_to_live)
-
-
-def _may_drop(cutoffs: Mapping[str, int], source_id: str, one: Partition) -> bool:
-    return one.end is not None and cutoffs.get(source_id, _BEFORE_ALL) >= one.end
-
-
-async def _next_source(database: Database, one: Partition, source_id: str) -> str:
-    row = await database.one(_NEXT_SOURCE.format(one.name), (source_id,))
-    return row[0] if row else ""
+def _may_drop(cutoffs: Mapping[str, int], source_id: str, month: Partition) -> bool:
+    return month.end is not None and cutoffs.get(source_id, _BEFORE_ALL) >= month.end
 
 
 class _FirstRound:

@@ -222,10 +222,6 @@ def _is_set_value(value: object) -> bool:
     )
 
 
-def _is_object_value(value: object) -> bool:
-    return isinstance(value, dict | list) and _is_json(value)
-
-
 def _is_json(value: object) -> bool:
     if isinstance(value, dict):
         return all(is_text(key) and _is_json(item) for key, item in value.items())
@@ -246,7 +242,9 @@ TYPES: dict[FactType, _ValueType] = {
     "boolean": _ValueType("a boolean", _is_boolean),
     "datetime": _ValueType("an ISO 8601 date, or a date and time with a UTC offset", _is_datetime),
     "set": _ValueType("a list of distinct strings or numbers", _is_set_value),
-    "object": _ValueType("a JSON object or array", _is_object_value),
+    "object": _ValueType(
+        "a JSON object or array", lambda value: isinstance(value, dict | list) and _is_json(value)
+    ),
 }
 
 
@@ -547,19 +545,17 @@ def _unavailable_error(
             if isinstance(value, list) and len(value) > _MOST_ITEMS:
                 value = [*value[:_MOST_ITEMS], f"… of {len(value)}"]
             known.append(f"{path} is {msgspec.json.encode(value).decode()}")
-    gaps = [
-        f"{_list_paths(paths) if known or len(lacking) > 1 else 'nothing is'} known"
-        f" ({reason if reason.partition(':')[0] in REASONS else reason_word(reason)})"
-        for reason, paths in lacking.items()
-    ]
-    found = [f"Known: {'; '.join(known)}."] if known else []
+    gaps = []
+    for reason, paths in lacking.items():
+        subject = "nothing is"
+        if known or len(lacking) > 1:
+            subject = f"{', '.join(paths)} {'is' if len(paths) == 1 else 'are'} not"
+        cause = reason if reason.partition(":")[0] in REASONS else reason_word(reason)
+        gaps.append(f"{subject} known ({cause})")
+    known_values = [f"Known: {'; '.join(known)}."] if known else []
     steps = dict.fromkeys(NEEDED[reason_word(reason)] for reason in lacking)
     text = f"{shape.title} are not available: {'; '.join(gaps)}."
-    return ToolError(" ".join([text, *found, *steps]))
-
-
-def _list_paths(paths: list[str]) -> str:
-    return f"{', '.join(paths)} {'is' if len(paths) == 1 else 'are'} not"
+    return ToolError(" ".join([text, *known_values, *steps]))
 
 
 def _schema_of_members(members: tuple[LeafGroup | Leaf, ...]) -> dict[str, Any]:

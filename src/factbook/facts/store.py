@@ -88,13 +88,24 @@ def record_facts(
         for row in rows
         if row.passing and row.entity_id in before
     }
-    brought = [
+    merged = [
         (row.entity_id, merge_observation(source, row, last.get(row.entity_id), now))
         for row in rows
     ]
-    found = [history.found_facts(id_, one.latest) for id_, one in brought if one.is_news]
-    history.append_history(transaction, source, found, before, now)
-    written = [_latest_row(source.id, entity_id, one.latest) for entity_id, one in brought]
+    news = [history.found_facts(id_, latest) for id_, (latest, is_news) in merged if is_news]
+    history.append_history(transaction, source, news, before, now)
+    written = [
+        (
+            source.id,
+            entity_id,
+            latest.written_at,
+            _encode_json(latest.facts),
+            _encode_json(latest.reasons),
+            latest.version,
+            _encode_json(latest.kept),
+        )
+        for entity_id, (latest, _) in merged
+    ]
     _write_rows(transaction, source.id, written, before, now)
     history.publish_changes(
         transaction, source.id, before, {row[1]: row[3] for row in written}, now
@@ -212,7 +223,16 @@ async def page_tracked(
     sql = f"{_TRACKED}{tracked} AND e.ref > ? ORDER BY e.ref{bound}"
     known = freshness.freshness_of(database)
     async for rows in database.pages(sql, (*parameters, wanted.after, *most)):
-        yield [_tracked_of_row(known, source.id, *row) for row in rows]
+        yield [
+            Tracked(
+                ref,
+                msgspec.Raw(facts),
+                msgspec.Raw(reasons),
+                _collected_at(facts, written_at, kept) or written_at,
+                _stale_of_row(known, source.id, facts, written_at, kept),
+            )
+            for ref, facts, reasons, written_at, kept in rows
+        ]
 
 
 async def count_tracked(
@@ -226,12 +246,6 @@ async def count_tracked(
     return row[0] if row else 0
 
 
-def _latest_row(source_id: str, entity_id: int, latest: Latest) -> tuple[Any, ...]:
-    facts, reasons, version, written_at, kept = latest
-    texts = _encode_json(facts), _encode_json(reasons), version, _encode_json(kept)
-    return (source_id, entity_id, written_at, *texts)
-
-
 def _encode_json(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
@@ -239,14 +253,6 @@ def _encode_json(value: object) -> str:
 def _latest_of_row(facts: str, reasons: str, version: str, written_at: int, kept: str) -> Latest:
     read = msgspec.json.decode
     return Latest(read(facts), read(reasons), version, written_at, read(kept))
-
-
-def _tracked_of_row(
-    known: Freshness, source_id: str, ref: str, facts: str, reasons: str, written_at: int, kept: str
-) -> Tracked:
-    time = _collected_at(facts, written_at, kept) or written_at
-    stale = _stale_of_row(known, source_id, facts, written_at, kept)
-    return Tracked(ref, msgspec.Raw(facts), msgspec.Raw(reasons), time, stale)
 
 
 def _stale_of_row(
@@ -367,12 +373,17 @@ async def list_key_values(
         return {name: {} for name in wanted}
     rows = await database.all(*latest_among(sources, entity_ids))
     latest = mark_stale(database, group_latest(rows))
-    return {
-        name: {
-            id_: found for id_, own in latest.items() if (found := _first_value(own, name, some))
-        }
-        for name, some in wanted.items()
-    }
+    values: dict[str, dict[int, KeyValue]] = {name: {} for name in wanted}
+    for name, candidates in wanted.items():
+        for id_, by_source in latest.items():
+            present = [source for source in candidates if source in by_source]
+            source = next((one for one in present if name in by_source[one].facts), None)
+            if source is not None:
+                facts, kept = by_source[source].facts, by_source[source].kept
+                values[name][id_] = KeyValue(source, facts[name], name in kept)
+            elif present:
+                values[name][id_] = KeyValue(present[0], None)
+    return values
 
 
 async def list_latest_of_entities(
@@ -383,14 +394,6 @@ async def list_latest_of_entities(
         return {}
     rows = await database.all(*latest_among(source_ids, entity_ids))
     return mark_stale(database, group_latest(rows))
-
-
-def _first_value(own: Mapping[str, Latest], name: str, sources: Sequence[str]) -> KeyValue | None:
-    telling = [source for source in sources if source in own]
-    for source in telling:
-        if name in own[source].facts:
-            return KeyValue(source, own[source].facts[name], name in own[source].kept)
-    return KeyValue(telling[0], None) if telling else None
 
 
 class UnknownCount(NamedTuple):
@@ -519,13 +522,13 @@ async def page_failures(
     rows = await database.search(
         _FAILED_ENTITIES, (source_id, after, FAILURES_SCANNED, since, limit + 1)
     )
-    found = [
-        EntityFailure(ref, _decode_failure(reasons), at) for _, ref, reasons, at in rows[:limit]
+    failures = [
+        EntityFailure(ref, msgspec.json.decode(reasons), at) for _, ref, reasons, at in rows[:limit]
     ]
     if len(rows) > limit:
-        return Failures(found, rows[limit - 1][0])
+        return Failures(failures, rows[limit - 1][0])
     last = await database.one(_FAILURE_PLACE, (source_id, after, FAILURES_SCANNED - 1))
-    return Failures(found, None if last is None else last[0])
+    return Failures(failures, None if last is None else last[0])
 
 
 async def list_matching(database: Database, source: DataSource, limit: int) -> list[str]:
@@ -540,11 +543,6 @@ async def list_matching(database: Database, source: DataSource, limit: int) -> l
         return await stored_entities.read_some_ids(database, where, limit)
     except UnavailableError:
         return []
-
-
-def _decode_failure(reasons: str) -> dict[str, str]:
-    found: dict[str, str] = msgspec.json.decode(reasons)
-    return found
 
 
 # A subquery per source finds its last row by the index; GROUP BY would read every row.
