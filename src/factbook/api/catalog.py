@@ -216,13 +216,21 @@ class Refs(msgspec.Struct, forbid_unknown_fields=True):
 async def get_entities(request: Request, state: HandlerContext) -> JsonReply[list[EntityParts]]:
     """Entities as a bare array; whole, or a page with a Link to the next."""
     projection = Projection.of(FIELDS.of(request))
-    query = Query(parse_filters(FILTER.of(request)), _parse_orders(ORDER.of(request)))
+    condition = parse_filters(FILTER.of(request))
+    # Each is like `asc:metadata.name`.
+    orders = [text.partition(":") for text in ORDER.of(request)]
+    query = Query(
+        condition, [SortField(field, direction == "desc") for direction, _, field in orders]
+    )
     limit, offset, after = LIMIT.of(request), OFFSET.of(request), AFTER.of(request)
     if limit is None and offset is None and after is None:
         return JsonReply(_stream_all_entities(state, query, projection))
-    cursor = _decode_after_cursor(after, query.order) if after is not None else None
+    cursor: AfterCursor | None = None
+    if after is not None:
+        cursor = decode_cursor(after, AfterCursor, "after")
+        check_cursor_place(cursor.after, query.order, "after")
     page_size = limit or (cursor.limit if cursor else LIMIT.most)
-    found = await entity_query.query_page(
+    page = await entity_query.query_page(
         state.database,
         replace(
             query,
@@ -232,12 +240,13 @@ async def get_entities(request: Request, state: HandlerContext) -> JsonReply[lis
         ),
     )
     headers = {}
-    if found.after:
-        public_url = state.settings.public_url or ""
-        headers["link"] = _build_next_link(
-            request, public_url, AfterCursor(page_size, found.places[-1])
-        )
-    return JsonReply(render_entity_array(found.items, projection), headers=headers)
+    if page.after:
+        next_cursor = encode_cursor(AfterCursor(page_size, page.places[-1]))
+        others = [(name, value) for name, value in request.query if name not in ("after", "offset")]
+        parameters = urlencode([*others, ("after", next_cursor)], quote_via=quote)
+        address = (state.settings.public_url or "").rstrip("/") + quote(request.path)
+        headers["link"] = f'<{address}?{parameters}>; rel="next"'
+    return JsonReply(render_entity_array(page.items, projection), headers=headers)
 
 
 async def get_entity_by_name(request: Request, state: HandlerContext) -> JsonReply[Entity]:
@@ -314,38 +323,15 @@ async def _render_entities_by_refs(
     return JsonReply(b'{"items":[' + b",".join(rendered) + b"]}")
 
 
-def _parse_orders(texts: list[str]) -> list[SortField]:
-    """Parse orders such as `asc:metadata.name`."""
-    parts = (text.partition(":") for text in texts)
-    return [SortField(field, direction == "desc") for direction, _, field in parts]
-
-
-def _decode_after_cursor(text: str, order: Sequence[SortField]) -> AfterCursor:
-    cursor = decode_cursor(text, AfterCursor, "after")
-    check_cursor_place(cursor.after, order, "after")
-    return cursor
-
-
-def _build_next_link(request: Request, public_url: str, cursor: AfterCursor) -> str:
-    after = encode_cursor(cursor)
-    kept = [(name, value) for name, value in request.query if name not in ("after", "offset")]
-    query = urlencode([*kept, ("after", after)], quote_via=quote)
-    return f'<{public_url.rstrip("/")}{quote(request.path)}?{query}>; rel="next"'
-
-
 def _stream_all_entities(
     state: HandlerContext, query: Query, projection: Projection
 ) -> AsyncIterator[bytes]:
     if projection.keeps_all:
         return _stream_array(entity_query.stream_documents(state.database, query))
-    return _stream_array(_stream_projected_entities(state, query, projection))
-
-
-async def _stream_projected_entities(
-    state: HandlerContext, query: Query, projection: Projection
-) -> AsyncIterator[bytes]:
-    async for portion in entity_query.stream_entities(state.database, query):
-        yield b"".join([b"," + projection.apply(item.render()) for item in portion])
+    return _stream_array(
+        b"".join([b"," + projection.apply(entity.render()) for entity in portion])
+        async for portion in entity_query.stream_entities(state.database, query)
+    )
 
 
 async def _stream_array(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -387,11 +373,20 @@ async def get_entities_by_query(request: Request, state: HandlerContext) -> Json
     """
     projection = Projection.of(FIELDS.of(request))
     limit = QUERY_LIMIT.of(request)
+    orders: list[OrderBy] = []
+    for text in ORDER_FIELD.of(request):
+        has_direction = text.endswith((",asc", ",desc"))
+        field, _, direction = text.rpartition(",") if has_direction else (text, "", "asc")
+        orders.append(OrderBy(field, "desc" if direction == "desc" else "asc"))
+    filters, term = FILTER.of(request), TEXT_TERM.of(request) or ""
+    text_fields = [path for text in TEXT_FIELDS.of(request) for path in text.split(",")]
+    if len(text_fields) > MOST_TEXT_FIELDS:
+        raise InputError(f"{TEXT_FIELDS.name} can name {MOST_TEXT_FIELDS} paths at most.")
     question = QueryCursor(
-        order_fields=[_parse_order_field(text) for text in ORDER_FIELD.of(request)],
+        order_fields=orders,
         order_field_values=[],
-        filter=FILTER.of(request),
-        full_text_filter=FullTextFilter(TEXT_TERM.of(request) or "", _parse_text_fields(request)),
+        filter=filters,
+        full_text_filter=FullTextFilter(term, text_fields),
     )
     asked = _QueryRequest(
         question,
@@ -501,18 +496,6 @@ def _encode_query_cursor(asked: _QueryRequest, place: list[str | None], *, back:
     return encode_cursor(cursor)
 
 
-def _parse_text_fields(request: Request) -> list[str]:
-    paths = [path for text in TEXT_FIELDS.of(request) for path in text.split(",")]
-    if len(paths) > MOST_TEXT_FIELDS:
-        raise InputError(f"{TEXT_FIELDS.name} can name {MOST_TEXT_FIELDS} paths at most.")
-    return paths
-
-
-def _parse_order_field(text: str) -> OrderBy:
-    field, _, order = text.rpartition(",") if text.endswith((",asc", ",desc")) else (text, "", "")
-    return OrderBy(field, "desc" if order == "desc" else "asc")
-
-
 class Facets(Struct, forbid_unknown_fields=True):
     """The body of entity-facets."""
 
@@ -533,20 +516,22 @@ async def post_facets(request: Request, state: HandlerContext) -> JsonReply[Face
 
 
 async def _answer_facets(
-    state: HandlerContext, keys: list[str], condition: Condition
+    state: HandlerContext, paths: list[str], condition: Condition
 ) -> JsonReply[FacetValues]:
-    found = {}
-    for key in keys:
-        found[key] = await browse.count_facet(state.database, key, condition)
-    return await aside(sum(map(len, found.values())), _render_facets, found)
-
-
-def _render_facets(found: dict[str, list[Facet]]) -> JsonReply[FacetValues]:
-    shown = {
-        key: [FacetValue(item.value, item.entities) for item in values]
-        for key, values in found.items()
-    }
-    return reply(FacetValues(shown))
+    facets: dict[str, list[Facet]] = {}
+    for path in paths:
+        facets[path] = await browse.count_facet(state.database, path, condition)
+    return await aside(
+        sum(map(len, facets.values())),
+        lambda: reply(
+            FacetValues(
+                {
+                    path: [FacetValue(facet.value, facet.entities) for facet in values]
+                    for path, values in facets.items()
+                }
+            )
+        ),
+    )
 
 
 class Location(Wire):

@@ -224,20 +224,15 @@ def _render_result_facts(told: Explanation, schemas: FactSchemas) -> Shown:
 
 
 def _render_community_check(check: Check) -> Shown:
-    from_sources = _list_check_sources(check)
+    sources = {leaf.fact.source for _, leaf in walk_leaves(check.rule)}
     return {
         "id": check.id,
         "type": _TYPE,
         "name": check.title,
         "description": check.description or "",
-        "factIds": from_sources,
+        "factIds": sorted(sources - {ENTITY, CHECKS}),
         "metadata": {"owner": check.owner, "severity": check.severity},
     }
-
-
-def _list_check_sources(check: Check) -> list[str]:
-    from_rule = {leaf.fact.source for _, leaf in walk_leaves(check.rule)}
-    return sorted(from_rule - {ENTITY, CHECKS})
 
 
 def _read_entity_parameter(request: Request) -> str:

@@ -101,15 +101,23 @@ def prepare_guarded_write(request: Request, state: SourceContext, source_id: str
 async def get_data_sources(request: Request, state: SourceContext) -> JsonReply[Sources]:
     """Every data source: the builtin ones, then those that users defined, by their ids."""
     known = await state.registry.latest()
-    found = list(known.sources.values())
+    sources = list(known.sources.values())
     cursor, limit = SOURCE_CURSOR.of(request), SOURCE_LIMIT.of(request) or _PAGE
-    begin = 0 if cursor is None else _find_page_start(found, cursor, state)
-    page = found[begin : begin + limit]
+    begin = 0
+    if cursor is not None:
+        ids = [source.id for source in sources]
+        # The source of the cursor may no longer exist.
+        begin = (
+            ids.index(cursor) + 1
+            if cursor in ids
+            else sum(id_ in state.sources or id_ < cursor for id_ in ids)
+        )
+    page = sources[begin : begin + limit]
     return reply(
         Sources(
             data_sources=[_render_source(source, known.problems.get(source.id)) for source in page],
-            total_count=len(found),
-            next_cursor=page[-1].id if begin + limit < len(found) else None,
+            total_count=len(sources),
+            next_cursor=page[-1].id if begin + limit < len(sources) else None,
         )
     )
 
@@ -245,7 +253,11 @@ async def _answer_source(
     sent: Document | None = None,
 ) -> JsonReply[OneSource]:
     if not request.may_read:
-        return reply(_render_source(_hide_source(stored, sent)), status)
+        # Only the version, and the members that the caller sent.
+        nothing = DataSource(id=stored.id, title=stored.id)
+        source = nothing if sent is None else datasource.parse_source(sent)
+        source = dataclasses.replace(source, draft=stored.published is None, version=stored.version)
+        return reply(_render_source(source), status)
     versions = await source_store.versions(state.database, stored.id)
     shown = _render_source(stored.shown(), await define.source_problem(state.registry, stored))
     definition = Definition(
@@ -274,26 +286,11 @@ async def _may_write_source(request: Request, state: SourceContext, stored: Stor
     return await define.is_own_source(state.database, stored, request.actor, state.trust)
 
 
-def _hide_source(stored: StoredSource, sent: Document | None) -> DataSource:
-    """Reduce a source for a token that may not read it: its version and the sent members."""
-    nothing = DataSource(id=stored.id, title=stored.id)
-    source = nothing if sent is None else datasource.parse_source(sent)
-    return dataclasses.replace(source, draft=stored.published is None, version=stored.version)
-
-
 def _render_source(source: DataSource, problem: str | None = None) -> OneSource:
     kind = source.handler.type if source.handler else ""
     origin = "builtin" if kind == "builtin" else "custom"
     shown = {**source.render(), "origin": origin, "problem": problem}
     return msgspec.convert(shown, OneSource)
-
-
-def _find_page_start(found: list[DataSource], cursor: str, state: SourceContext) -> int:
-    """Index of the first source after this id, which may no longer exist."""
-    ids = [source.id for source in found]
-    if cursor in ids:
-        return ids.index(cursor) + 1
-    return sum(id_ in state.sources or id_ < cursor for id_ in ids)
 
 
 def _render_run(found: RunRecord, now: int) -> Run:

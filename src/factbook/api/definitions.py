@@ -485,19 +485,21 @@ _EXEMPTION_PAGE = 100
 async def get_exemptions(request: Request, state: HandlerContext) -> JsonReply[Exemptions]:
     """Exemptions and requests for them, newest first."""
     entity, cursor = ONE_ENTITY.of(request), EXEMPTION_CURSOR.of(request)
-    wanted = ExemptionFilter(
+    filter_ = ExemptionFilter(
         EXEMPTION_STATE.of(request),
         None if entity is None else str(refs.parse_ref(entity)),
         EXEMPTION_CHECK.of(request),
         EXEMPTION_SCORECARD.of(request),
     )
     limit = PAGE_LIMIT.of(request) or _EXEMPTION_PAGE
-    found = await exemption_store.list_exemptions(
-        state.database, wanted, limit + 1, _parse_exemption_cursor(cursor)
-    )
-    page = found[:limit]
-    further = f"{page[-1].requested_at}-{page[-1].id}" if len(found) > limit else None
-    return reply(Exemptions([_render_exemption(one) for one in page], further))
+    after: tuple[int, str] | None = None
+    if cursor is not None:
+        requested_at, _, id_ = cursor.partition("-")
+        after = int(requested_at), id_
+    exemptions = await exemption_store.list_exemptions(state.database, filter_, limit + 1, after)
+    page = exemptions[:limit]
+    next_cursor = f"{page[-1].requested_at}-{page[-1].id}" if len(exemptions) > limit else None
+    return reply(Exemptions([_render_exemption(exemption) for exemption in page], next_cursor))
 
 
 async def post_exemption(request: Request, state: HandlerContext) -> JsonReply[ShownExemption]:
@@ -579,13 +581,6 @@ async def _decide_exemption(
 def _build_exemption_caller(request: Request, state: HandlerContext) -> ExemptionCaller:
     assert request.token is not None
     return ExemptionCaller(request.actor, request.token.permissions, state.trust)
-
-
-def _parse_exemption_cursor(cursor: str | None) -> tuple[int, str] | None:
-    if cursor is None:
-        return None
-    at, _, id_ = cursor.partition("-")
-    return int(at), id_
 
 
 def _render_exemption(found: Exemption) -> ShownExemption:

@@ -205,7 +205,9 @@ class Endpoint(Pipeline[Route, Request]):
     async def answer(self, request: Request, route: Route | None) -> Reply:
         state = self.state
         if route is None:
-            if _is_preflight(request, state):
+            asks = b"access-control-request-method" in request.headers
+            is_preflight = request.method == "OPTIONS" and asks
+            if is_preflight and _find_shared_origin(request, state):
                 return Reply(status=204, headers=self._preflight)
             if self._closed:
                 await self._authenticate(request, state)
@@ -253,12 +255,6 @@ def _find_shared_origin(request: Request, state: State) -> str:
     """Return the request's origin if it is allowed to read answers, else an empty text."""
     origin = request.headers.get(b"origin", b"").decode("latin-1")
     return origin if origin in state.hosts.shared_with else ""
-
-
-def _is_preflight(request: Request, state: State) -> bool:
-    """True for a CORS preflight request from an allowed origin."""
-    asks = b"access-control-request-method" in request.headers
-    return request.method == "OPTIONS" and asks and bool(_find_shared_origin(request, state))
 
 
 def _is_own_only(token: Grant, route: Route) -> bool:

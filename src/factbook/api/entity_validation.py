@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from itertools import islice
-from typing import Any, Final, TypeGuard
+from typing import Any, Final
 
 import msgspec
 
@@ -69,21 +69,22 @@ def _list_annotation_warnings(
     integrations: Sequence[Integration], entity: dict[str, Any]
 ) -> list[str]:
     """Warn about vendor annotations that no integration can read."""
-    found: dict[str, list[str | Missing]] = {}
-    for one in integrations:
-        vendor = one.source.handler and one.source.handler.builtin_id
-        if vendor and filters.matches_filter(one.source.entity_filter, entity):
-            found.setdefault(vendor, []).append(one.target(entity))
-    return [
-        f"metadata.annotations: no integration with {vendor} can read them: {bad[0].detail}"
-        for vendor, targets in found.items()
-        if (bad := [one for one in targets if _is_bad_target(one)])
-        and not any(isinstance(one, str) for one in targets)
-    ]
-
-
-def _is_bad_target(target: str | Missing) -> TypeGuard[Missing]:
-    return isinstance(target, Missing) and target.outcome is Outcome.BAD_ANNOTATION
+    targets_by_vendor: dict[str, list[str | Missing]] = {}
+    for integration in integrations:
+        source = integration.source
+        vendor = source.handler and source.handler.builtin_id
+        if vendor and filters.matches_filter(source.entity_filter, entity):
+            targets_by_vendor.setdefault(vendor, []).append(integration.target(entity))
+    warnings = []
+    for vendor, targets in targets_by_vendor.items():
+        missing = [target for target in targets if isinstance(target, Missing)]
+        bad = [target for target in missing if target.outcome is Outcome.BAD_ANNOTATION]
+        # One readable target is enough.
+        if bad and len(missing) == len(targets):
+            warnings.append(
+                f"metadata.annotations: no integration with {vendor} can read them: {bad[0].detail}"
+            )
+    return warnings
 
 
 def _list_entity_problems(asked: EntityToValidate) -> list[EntityProblem]:

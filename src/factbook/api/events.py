@@ -71,17 +71,22 @@ async def get_events(request: Request, state: HandlerContext) -> JsonReply[Event
     feed. Every page has a `nextCursor` to go on with, at once or later. Nothing comes in before a
     place that was read. A cursor of events that are not kept any more gets 410.
     """
-    after, wanted = AFTER.of(request), _parse_event_filter(request)
+    after, filter_ = AFTER.of(request), _parse_event_filter(request)
     limit, wait = FACTS_LIMIT.of(request) or _PAGE, WAIT.of(request) or 0
-    place = await find_feed_end(state.database) if after == _NOW else _parse_feed_position(after)
-    page = await page_events(state.database, place, wanted, limit)
+    start: FeedPosition | None = None
+    if after == _NOW:
+        start = await find_feed_end(state.database)
+    elif after is not None:
+        position, _, item = after.partition(".")
+        start = FeedPosition(int(position), int(item))
+    page = await page_events(state.database, start, filter_, limit)
     loop = asyncio.get_running_loop()
     end = loop.time() + wait
     while not page.events and loop.time() < end:
         if not page.more:
             async with request.aside():
                 await asyncio.sleep(_LOOKED_EVERY)
-        page = await page_events(state.database, page.next, wanted, limit)
+        page = await page_events(state.database, page.next, filter_, limit)
     return reply(_render_events(page))
 
 
@@ -96,13 +101,6 @@ def _parse_event_filter(request: Request) -> EventFilter:
         CHECK.of(request),
         SCORECARD.of(request),
     )
-
-
-def _parse_feed_position(cursor: str | None) -> FeedPosition | None:
-    if cursor is None:
-        return None
-    position, _, item = cursor.partition(".")
-    return FeedPosition(int(position), int(item))
 
 
 def _render_events(page: FeedPage) -> Events:

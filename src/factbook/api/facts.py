@@ -191,18 +191,19 @@ async def get_fact_history(request: Request, state: SourceContext) -> JsonReply[
     wanted = ENTITY_WANTED.of(request)
     ref = str(refs.parse_ref(wanted or ""))
     start, end = HISTORY_START.of(request), HISTORY_END.of(request)
-    limit, place = (
-        FACTS_LIMIT.of(request) or _PAGE,
-        _parse_fact_history_cursor(HISTORY_CURSOR.of(request)),
-    )
+    limit, cursor = FACTS_LIMIT.of(request) or _PAGE, HISTORY_CURSOR.of(request)
+    after: HistoryPosition | None = None
+    if cursor is not None:
+        time, _, source_id = cursor.partition("/")
+        after = HistoryPosition(int(time), source_id)
     source_ids = await _parse_source_ids(request, state)
     entity_id = await run_start.find_entity_id(state.database, ref)
-    found = await fact_history.page_history(
-        state.database, source_ids, entity_id, start, end, place, limit + 1
+    entries = await fact_history.page_history(
+        state.database, source_ids, entity_id, start, end, after, limit + 1
     )
-    history = History(ref, [_render_history_entry(entry) for entry in found[:limit]])
-    if len(found) > limit:
-        last = found[limit - 1]
+    history = History(ref, [_render_history_entry(entry) for entry in entries[:limit]])
+    if len(entries) > limit:
+        last = entries[limit - 1]
         history.next_cursor = f"{last.written_at}/{last.source_id}"
     return reply(history)
 
@@ -346,13 +347,6 @@ def _require_reachable_sources(request: Request, named: list[str] | None) -> Non
         if named is None:
             raise narrowing.refusal(SOURCES)
         narrowing.check(SOURCES, named)
-
-
-def _parse_fact_history_cursor(cursor: str | None) -> HistoryPosition | None:
-    if cursor is None:
-        return None
-    time, _, source_id = cursor.partition("/")
-    return HistoryPosition(int(time), source_id)
 
 
 def _render_history_entry(entry: HistoryEntry) -> PastFacts:

@@ -312,16 +312,19 @@ async def build_tool_context(exchange: Exchange) -> Context:
     """Build the context for tools to answer this request."""
     state = exchange.state
     sources = (await state.registry.current()).sources
-    in_pages = exchange.server.choice.for_hosts
     return Context(
-        state.database, sources, state.clock(), partial(_build_tool_call, exchange), in_pages
+        state.database,
+        sources,
+        state.clock(),
+        # Few tools ask for it.
+        lambda: ToolCall(
+            exchange.grant,
+            partial(audit.make_request_caller, exchange.request, state),
+            state.registry,
+            state.settings,
+        ),
+        in_pages=exchange.server.choice.for_hosts,
     )
-
-
-def _build_tool_call(exchange: Exchange) -> ToolCall:
-    request, state = exchange.request, exchange.state
-    caller = partial(audit.make_request_caller, request, state)
-    return ToolCall(exchange.grant, caller, state.registry, state.settings)
 
 
 async def _run_tool(tool: Tool, arguments: msgspec.Raw, exchange: Exchange) -> Reply:
@@ -372,7 +375,8 @@ def _answer_result(exchange: Exchange, value: str, extra: str) -> Reply:
     """Answer with the value as text, and also as structured content unless compact."""
     id_, text = exchange.id, msgspec.json.encode(value)
     if exchange.server.choice.is_compact:
-        head, tail = wrap_result(id_, _build_text_content("\0", extra)).encode().split(b"\0")
+        content = f'{{"content":[{{"type":"text","text":\0}}],"isError":false{extra}}}'
+        head, tail = wrap_result(id_, content).encode().split(b"\0")
         return Reply([head, text, tail])
     if len(value) < _LARGE_RESULT:
         return Reply(wrap_result(id_, _build_content(text.decode(), value, extra)).encode())
@@ -385,10 +389,6 @@ def _build_content(text: str, value: str, extra: str) -> str:
         f'{{"content":[{{"type":"text","text":{text}}}],"structuredContent":{value}'
         f',"isError":false{extra}}}'
     )
-
-
-def _build_text_content(text: str, extra: str) -> str:
-    return f'{{"content":[{{"type":"text","text":{text}}}],"isError":false{extra}}}'
 
 
 MODERN_EXTRA: Final = "," + _encode_text(MODERN_MEMBERS)[1:-1]
@@ -494,7 +494,9 @@ async def list_mcp_resources(exchange: Exchange) -> Reply:
     if not cursor and scorecards and CHECK_READ in exchange.grant.permissions:
         stored = await scorecard_store.everything(database)
         found = [_describe_scorecard_resource(one.id, one.title) for one in stored if one.published]
-    after = _parse_resource_cursor(cursor, exchange) if cursor else ""
+    after = unquote(cursor)
+    if cursor and (":" not in after or "/" not in after or "\0" in after):
+        raise exchange.error(INVALID_PARAMS, "cursor is not the nextCursor of an earlier page.")
     refs = await browse.complete_refs(database, after, _PAGE + 1) if entities else []
     found += [_describe_entity_resource(ref) for ref in refs[:_PAGE]]
     more = {"nextCursor": quote(refs[_PAGE - 1])} if len(refs) > _PAGE else {}
@@ -599,14 +601,6 @@ def _describe_entity_resource(ref: str) -> dict[str, Any]:
         "name": invisible.without(ref),
         "mimeType": _RESOURCE_TYPE,
     }
-
-
-def _parse_resource_cursor(cursor: str, exchange: Exchange) -> str:
-    place = unquote(cursor)
-    if ":" not in place or "/" not in place or "\0" in place:
-        text = "cursor is not the nextCursor of an earlier page."
-        raise exchange.error(INVALID_PARAMS, text)
-    return place
 
 
 def _build_not_found_error(exchange: Exchange, uri: str, hint: str) -> RpcError:

@@ -158,7 +158,11 @@ async def issue_oauth_token(request: Request, state: State) -> Reply:
     """Exchange a code or a refresh token for an access token and another refresh token."""
     require_token_issuing(state)
     form = await _read_form(request)
-    _check_resource(form, get_own_address(request, state.settings))
+    server = get_own_address(request, state.settings)
+    own_resource = protocol.build_resource(server)
+    resource = form.get("resource", own_resource)
+    if len(resource) > _LONGEST_ADDRESS or not protocol.names_resource(resource, server):
+        raise OAuthError(f"resource has to be {own_resource}.", code="invalid_target")
     access, refresh = tokens.generate_token(), tokens.generate_token()
     new = TokenDigests(_hash_secret(access, state), _hash_secret(refresh, state))
     kind = form.get("grant_type", "")
@@ -304,14 +308,6 @@ async def _read_form(request: Request) -> dict[str, str]:
     return fields
 
 
-def _check_resource(form: dict[str, str], server: str) -> None:
-    resource = form.get("resource", protocol.build_resource(server))
-    if len(resource) > _LONGEST_ADDRESS or not protocol.names_resource(resource, server):
-        raise OAuthError(
-            f"resource has to be {protocol.build_resource(server)}.", code="invalid_target"
-        )
-
-
 def _read_client_id(form: dict[str, str]) -> str:
     client = form.get("client_id", "")
     if not 1 <= len(client) <= LONGEST_CLIENT_ID:
@@ -384,19 +380,23 @@ async def _verify_mcp_token(request: Request, state: State, value: str) -> Grant
             raise
         unknown = error
     digest = tokens.hash_token(value, state.token_key)
-    found = await consents.find_access_token(state.database, digest)
-    if found is None:
+    token = await consents.find_access_token(state.database, digest)
+    if token is None:
         raise unknown
-    _check_access_token(found, request, state)
-    _note_access_token_use(found, state)
+    _check_access_token(token, request, state)
+    now, id_ = state.clock(), token.consent
+    if token.last_used_at is None or not tokens.is_use_noted(token.last_used_at, now):
+        note_token_use(
+            state, id_, now, lambda transaction: consents.record_consent_use(transaction, id_, now)
+        )
     return Grant(
-        found.consent,
-        found.person,
-        add_included(found.permissions),
-        found.expires_at,
-        found.last_used_at,
+        id_,
+        token.person,
+        add_included(token.permissions),
+        token.expires_at,
+        token.last_used_at,
         None,
-        add_included(found.grantable),
+        add_included(token.grantable),
     )
 
 
@@ -409,14 +409,6 @@ def _check_access_token(found: AccessToken, request: Request, state: State) -> N
         raise AuthenticationError("The token is for another address.", token_sent=True)
     if not found.permissions:
         raise AuthenticationError("The token's person may not do this any more.", token_sent=True)
-
-
-def _note_access_token_use(found: AccessToken, state: State) -> None:
-    now, id_ = state.clock(), found.consent
-    if found.last_used_at is None or not tokens.is_use_noted(found.last_used_at, now):
-        note_token_use(
-            state, id_, now, lambda transaction: consents.record_consent_use(transaction, id_, now)
-        )
 
 
 OAUTH_ROUTES: Sequence[Route] = (

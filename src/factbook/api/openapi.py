@@ -14,7 +14,7 @@ import msgspec
 
 from factbook import __version__
 from factbook.api.endpoint import Handler, Route
-from factbook.api.parameters import PATH, AnswerHeader, Parameter, Schema
+from factbook.api.parameters import PATH, Parameter, Schema
 from factbook.auth.permissions import TITLES
 from factbook.errors import (
     AuthenticationError,
@@ -60,7 +60,10 @@ def build_document(
 ) -> Schema:
     """Build the OpenAPI document of all described routes."""
     described = [route for route in routes if route.described]
-    types = [ErrorAnswer, *(type_ for route in described for type_ in _list_types(route))]
+    types: list[Any] = [ErrorAnswer]
+    for route in described:
+        types += () if route.body is None else (route.body,)
+        types += _list_answer_types(route)
     schemas, components = _build_components(types)
     by_type = dict(zip(map(repr, types), schemas, strict=True))
     answers = [ErrorAnswer, *(type_ for route in described for type_ in _list_answer_types(route))]
@@ -104,11 +107,19 @@ def serve_document(make: Callable[[], Schema]) -> Handler:
 def _describe_operation(route: Route, schemas: dict[str, Schema]) -> Schema:
     text = inspect.getdoc(route.handler) or ""
     summary, _, rest = text.partition("\n")
+    needs = "Open to everyone."
+    if route.permissions is not None:
+        permissions = [f"`{name}` ({TITLES[name]})" for name in route.permissions]
+        needs = f"Needs {' and '.join(permissions) or 'a token'}."
+    declared = route.parameters or ()
+    by_name = {parameter.name: parameter for parameter in declared if parameter.place == "path"}
+    in_path = [by_name.get(name) or PATH[name] for name in _PATH_PARAMETER.findall(route.path)]
+    elsewhere = [parameter for parameter in declared if parameter.place != "path"]
     operation: Schema = {
         "operationId": build_operation_id(route),
         "summary": summary.rstrip("."),
-        "description": "\n\n".join(filter(None, (rest.strip(), _describe_permissions(route)))),
-        "parameters": [_describe_parameter(each) for each in _list_parameters(route)],
+        "description": "\n\n".join(filter(None, (rest.strip(), needs))),
+        "parameters": [_describe_parameter(parameter) for parameter in (*in_path, *elsewhere)],
         "responses": {
             str(route.status): _describe_answer(route, schemas),
             **_describe_refused_statuses(route, schemas),
@@ -129,19 +140,6 @@ def build_operation_id(route: Route) -> str:
     return _PUBLISHED_IDS.get(name) or first + "".join(map(str.capitalize, others))
 
 
-def _describe_permissions(route: Route) -> str:
-    if not route.permissions:
-        return "Open to everyone." if route.permissions is None else "Needs a token."
-    return f"Needs {' and '.join(f'`{name}` ({TITLES[name]})' for name in route.permissions)}."
-
-
-def _list_parameters(route: Route) -> list[Parameter[Any]]:
-    given = route.parameters or ()
-    own = {each.name: each for each in given if each.place == "path"}
-    path = [own.get(name) or PATH[name] for name in _PATH_PARAMETER.findall(route.path)]
-    return [*path, *(each for each in given if each.place != "path")]
-
-
 def _describe_parameter(parameter: Parameter[Any]) -> Schema:
     example = {} if parameter.example is None else {"example": parameter.example}
     return {
@@ -157,19 +155,18 @@ def _describe_parameter(parameter: Parameter[Any]) -> Schema:
 def _describe_answer(route: Route, schemas: dict[str, Schema]) -> Schema:
     answer: Schema = {"description": HTTPStatus(route.status).phrase}
     if route.headers:
-        answer["headers"] = {header.name: _describe_header(header) for header in route.headers}
+        answer["headers"] = {
+            header.name: {
+                "description": header.description,
+                "required": header.always,
+                "schema": {"type": "string"},
+            }
+            for header in route.headers
+        }
     if forms := [schemas[repr(form)] for form in route.answers]:
         schema = forms[0] if len(forms) == 1 else {"anyOf": forms}
         answer["content"] = {route.media: {"schema": schema}}
     return answer
-
-
-def _describe_header(header: AnswerHeader) -> Schema:
-    return {
-        "description": header.description,
-        "required": header.always,
-        "schema": {"type": "string"},
-    }
 
 
 def _describe_refused_statuses(route: Route, schemas: dict[str, Schema]) -> dict[str, Schema]:
@@ -209,14 +206,6 @@ def _describe_refusal(error: type[FactbookError]) -> Schema:
         header = {"description": description, "schema": {"type": "string"}}
         answer["headers"] = {name: header}
     return answer
-
-
-def _list_types(route: Route) -> tuple[Any, ...]:
-    return (
-        _list_answer_types(route)
-        if route.body is None
-        else (route.body, *_list_answer_types(route))
-    )
 
 
 def _list_answer_types(route: Route) -> tuple[Any, ...]:

@@ -35,7 +35,6 @@ from factbook.checks.definitions.exemption_store import ExemptionFilter
 from factbook.checks.results import entity_evaluation, level_store, result_queries, state_store
 from factbook.checks.results.grader import GradedLevel, Step, decode_level
 from factbook.checks.results.result_queries import (
-    CheckedRow,
     CheckResult,
     EntityResults,
     ResultAge,
@@ -100,17 +99,26 @@ async def get_check_results(
     Entities that a check is not about come where `state` is `not-applicable`. A page looks at 20
     checks, so it may hold few results, or none, while there is a `nextCursor`.
     """
-    wanted, only = _parse_result_filter(request), _list_check_ids(request)
+    filter_, only = _parse_result_filter(request), _list_check_ids(request)
     limit = PAGE_LIMIT.of(request) or _PAGE
     entity = check_parameters.ONE_ENTITY.of(request)
     if entity is not None:
         found = await _find_entity_results(state, str(refs.parse_ref(entity)), only)
-        shown = [row for row in _list_entity_rows(found) if _matches_filter(row, found, wanted)]
-        return reply(results.CheckResults(shown))
-    place = _parse_result_cursor(check_parameters.RESULT_CURSOR.of(request))
-    page = await result_queries.read_result_page(state.database, only, wanted, place, limit)
-    cursor = None if page.next is None else "/".join(page.next)
-    return reply(results.CheckResults([_render_result_row(*one) for one in page.rows], cursor))
+        rows = [row for row in _list_entity_rows(found) if _matches_filter(row, found, filter_)]
+        return reply(results.CheckResults(rows))
+    # Without a cursor, both parts are empty.
+    after_check, _, after_ref = (check_parameters.RESULT_CURSOR.of(request) or "").partition("/")
+    page = await result_queries.read_result_page(
+        state.database, only, filter_, ResultPlace(after_check, after_ref), limit
+    )
+    rows = [
+        results.CheckResultRow(
+            check_id, row.ref, _render_state(row.state), row.owner or None, row.stale
+        )
+        for check_id, row in page.rows
+    ]
+    next_cursor = None if page.next is None else "/".join(page.next)
+    return reply(results.CheckResults(rows, next_cursor))
 
 
 async def export_check_results(request: Request, state: HandlerContext) -> JsonReply[str]:
@@ -171,9 +179,15 @@ async def get_check_result(
     shown = _render_check_result(found, result)
     if not may_read_values(request):
         shown.message = shown.fix = None
-        shown.because = [_hide_value(one) for one in shown.because]
+        # The expected value may come from a fact too.
+        shown.because = [
+            msgspec.structs.replace(seen, value=None, wanted=None) for seen in shown.because
+        ]
     if shown.state == "exempt":
-        shown.exemption = await _find_exemption_id(state, ref, id_)
+        approved = ExemptionFilter("approved", ref, id_)
+        exemptions = await exemption_store.list_exemptions(state.database, approved, _EXEMPTIONS)
+        now = state.clock()
+        shown.exemption = next((each.id for each in exemptions if each.holds(now)), None)
     return reply(shown)
 
 
@@ -188,29 +202,27 @@ async def get_check_result_history(
     if entity_id is None:
         raise await stored_entities.make_unknown_error(state.database, ref)
     limit, cursor = PAGE_LIMIT.of(request) or _PAGE, check_parameters.HISTORY_CURSOR.of(request)
-    before = () if cursor is None else (_parse_result_history_cursor(cursor),)
-    found = await state_store.list_entity_changes(
+    before: tuple[tuple[int, int], ...] = ()
+    if cursor is not None:
+        at, _, change_id = cursor.partition("-")
+        before = ((int(at), int(change_id)),)
+    changes = await state_store.list_entity_changes(
         state.database, entity_id, id_, limit + 1, *before
     )
-    page = found[:limit]
-    further = f"{page[-1].at}-{page[-1].id}" if len(found) > limit else None
-    changes = [
+    page = changes[:limit]
+    next_cursor = f"{page[-1].at}-{page[-1].id}" if len(changes) > limit else None
+    shown = [
         results.ResultChange(
-            iso(one.at), _render_state(one.after), one.why, _render_state(one.before)
+            iso(change.at), _render_state(change.after), change.why, _render_state(change.before)
         )
-        for one in page
+        for change in page
     ]
-    return reply(results.ResultHistory(id_, ref, changes, further))
+    return reply(results.ResultHistory(id_, ref, shown, next_cursor))
 
 
 def may_read_values(request: Request) -> bool:
     """Return true if the caller may read the values of facts."""
     return request.token is not None and SOURCE_READ in request.token.permissions
-
-
-def _hide_value(seen: results.SeenFact) -> results.SeenFact:
-    """Remove fact values from a comparison; the expected value may come from a fact too."""
-    return msgspec.structs.replace(seen, value=None, wanted=None)
 
 
 def render_fix(told: Explanation) -> results.ResultFix | None:
@@ -230,12 +242,6 @@ async def _find_entity_results(state: HandlerContext, ref: str, only: list[str])
     if found is None:
         raise await stored_entities.make_unknown_error(state.database, ref)
     return found
-
-
-async def _find_exemption_id(state: HandlerContext, ref: str, check_id: str) -> str | None:
-    wanted = ExemptionFilter("approved", ref, check_id)
-    found = await exemption_store.list_exemptions(state.database, wanted, _EXEMPTIONS)
-    return next((one.id for one in found if one.holds(state.clock())), None)
 
 
 async def _stream_result_rows(
@@ -279,18 +285,6 @@ def _matches_filter(
     )
 
 
-def _parse_result_cursor(cursor: str | None) -> ResultPlace:
-    if cursor is None:
-        return ResultPlace()
-    check_id, _, ref = cursor.partition("/")
-    return ResultPlace(check_id, ref)
-
-
-def _parse_result_history_cursor(cursor: str) -> tuple[int, int]:
-    at, _, id_ = cursor.partition("-")
-    return int(at), int(id_)
-
-
 def _list_entity_rows(found: EntityResults) -> list[results.CheckResultRow]:
     return [
         results.CheckResultRow(
@@ -298,12 +292,6 @@ def _list_entity_rows(found: EntityResults) -> list[results.CheckResultRow]:
         )
         for one in found.results
     ]
-
-
-def _render_result_row(check_id: str, row: CheckedRow) -> results.CheckResultRow:
-    return results.CheckResultRow(
-        check_id, row.ref, _render_state(row.state), row.owner or None, row.stale
-    )
 
 
 def _render_check_result(found: EntityResults, result: CheckResult) -> results.OneCheckResult:
@@ -566,10 +554,12 @@ async def post_check_preview(request: Request, state: SourceContext) -> JsonRepl
     """
     asked = decode(await request.json_body(_LARGEST_PREVIEW, "a preview"), NewPreview)
     check = await _read_preview_check(asked, state)
-    now, scope = (
-        _parse_preview_time(asked, state.clock()),
-        _build_preview_scope(asked, state.settings.max_json_depth),
-    )
+    now, depth = _parse_preview_time(asked, state.clock()), state.settings.max_json_depth
+    facts: Mapping[str, Document] = {} if asked.facts is msgspec.UNSET else asked.facts
+    if deeper_than(facts, depth):
+        raise InputError(f"{too_deep(depth)}.")
+    entities = [] if asked.entities is msgspec.UNSET else asked.entities
+    scope = PreviewScope([str(refs.parse_ref(text)) for text in entities], facts)
     async with request.aside():
         found = await trials.preview_check(
             state.database, check, now, asked.limit, request.caller, scope
@@ -596,14 +586,6 @@ async def _read_preview_check(asked: NewPreview, state: SourceContext) -> Check:
     elif asked.changes is not msgspec.UNSET:
         raise InputError("changes are for a stored check; change the definition itself.")
     return await definition_writes.read_check_document(given, state.database, state.registry, depth)
-
-
-def _build_preview_scope(asked: NewPreview, depth: int) -> PreviewScope:
-    facts: Mapping[str, Document] = {} if asked.facts is msgspec.UNSET else asked.facts
-    if deeper_than(facts, depth):
-        raise InputError(f"{too_deep(depth)}.")
-    wanted = [] if asked.entities is msgspec.UNSET else asked.entities
-    return PreviewScope([str(refs.parse_ref(one)) for one in wanted], facts)
 
 
 def _parse_preview_time(asked: NewPreview, now: int) -> int:

@@ -315,16 +315,14 @@ def _build_scim_entry(action: str) -> About:
 
     def about(done: DirectoryChange) -> AuditEntry:
         row = done.row
-        told = {"type": row.type, "entity": row.ref, "active": row.active, **_count_members(done)}
+        detail: dict[str, Any] = {"type": row.type, "entity": row.ref, "active": row.active}
+        if row.type == "Group":
+            detail |= {"added": done.added, "removed": done.removed}
         accounts = {"disabled": done.disabled, "enabled": done.enabled, "left": done.left}
-        detail = {**told, **{name: ref for name, ref in accounts.items() if ref}}
+        detail |= {name: ref for name, ref in accounts.items() if ref}
         return AuditEntry(action, f"{row.type}s/{row.id}", detail)
 
     return about
-
-
-def _count_members(done: DirectoryChange) -> dict[str, int]:
-    return {"added": done.added, "removed": done.removed} if done.row.type == "Group" else {}
 
 
 async def _render_row(request: Request, state: HandlerContext, row: ScimRow) -> Resource:
