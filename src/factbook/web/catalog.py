@@ -183,17 +183,22 @@ async def build_catalog_filter(
     database = visit.state.database
     owners = await _match_owners(database, asked.owner)
     systems = await _match_systems(database, asked.system)
-    tags = await _match_tags(database, asked.tag.lower())
-    others, said = await _build_ownership_conditions(visit, asked.ownership)
-    for type_, found in (("ownedBy", owners), ("partOf", systems)):
-        if found.values is not None:
-            others.append(await entity_query.build_related_condition(database, type_, found.values))
+    tags = _ANY
+    if tag := asked.tag.lower():
+        choices = await browse.list_value_choices(database, "metadata.tags", tag, _MATCHES + 1)
+        tags = _Matches([tag]) if choices[:1] == [tag] else _limit_matches(choices, "tags")
+    others, ownership_hint = await _build_ownership_conditions(visit, asked.ownership)
+    for type_, targets in (("ownedBy", owners), ("partOf", systems)):
+        if targets.values is not None:
+            others.append(
+                await entity_query.build_related_condition(database, type_, targets.values)
+            )
     if asked.dangling:
         others.append(Dangling(cast("ReferenceField", asked.dangling)))
     if asked.level:
         others.append(await entity_checks.build_level_condition(database, cards, asked.level))
-    hints = [owners.hint, systems.hint, tags.hint, said]
-    wanted = Filter(
+    hints = [owners.hint, systems.hint, tags.hint, ownership_hint]
+    entity_filter = Filter(
         kind=asked.kind.lower(),
         namespace=asked.namespace.lower(),
         tags=tags.values,
@@ -203,7 +208,7 @@ async def build_catalog_filter(
         lifecycle=asked.lifecycle.lower(),
         others=tuple(others),
     )
-    return CatalogFilter(wanted, [hint for hint in hints if hint])
+    return CatalogFilter(entity_filter, [hint for hint in hints if hint])
 
 
 async def find_broken_of_rows(
@@ -257,13 +262,6 @@ async def _match_systems(database: Database, text: str) -> _Matches:
     return _limit_matches(found, "systems")
 
 
-async def _match_tags(database: Database, text: str) -> _Matches:
-    if not text:
-        return _ANY
-    found = await browse.list_value_choices(database, "metadata.tags", text, _MATCHES + 1)
-    return _Matches([text]) if found[:1] == [text] else _limit_matches(found, "tags")
-
-
 def _limit_matches(found: Sequence[str], noun: str) -> _Matches:
     if not found:
         return _Matches([], f"There are no such {noun}.")
@@ -300,6 +298,7 @@ EXPORTED_COLUMNS: Final = (
     *("entityRef", "kind", "title", "type", "lifecycle", "owner", "system", "tags", "updatedAt"),
 )
 _MOST_TAGS: Final = 4  # of an entity in the list
+_LONGEST_DESCRIPTION: Final = 200  # characters in the list
 
 
 class EntityListRow(NamedTuple):
@@ -358,6 +357,9 @@ def make_list_row(listed: EntityRow) -> EntityListRow:
     kind, _, rest = listed.ref.partition(":")
     owner = spec.owner if isinstance(spec.owner, str) else ""
     owner_ref = formats.normalize_ref(owner, "group", rest.partition("/")[0])
+    description = " ".join(metadata.description[: 4 * _LONGEST_DESCRIPTION].split())
+    if len(description) > _LONGEST_DESCRIPTION:
+        description = f"{description[:_LONGEST_DESCRIPTION].rstrip()}…"
     return EntityListRow(
         listed.ref,
         kind,
@@ -368,7 +370,7 @@ def make_list_row(listed: EntityRow) -> EntityListRow:
         owner_ref,
         metadata.tags[:_MOST_TAGS],
         max(0, len(metadata.tags) - _MOST_TAGS),
-        _shorten_to_line(metadata.description),
+        description,
         listed.updated_at,
     )
 
@@ -388,12 +390,6 @@ def make_export_row(listed: EntityRow) -> tuple[object, ...]:
         " ".join(metadata.tags),
         changed,
     )
-
-
-def _shorten_to_line(text: str, longest: int = 200) -> str:
-    """Start of a text, without line breaks."""
-    line = " ".join(text[: 4 * longest].split())
-    return line if len(line) <= longest else f"{line[:longest].rstrip()}…"
 
 
 # Prefix of level column names; source ids have no colon.
@@ -451,11 +447,12 @@ async def choose_columns(
     columns, hints = list[CatalogColumn](), list[str]()
     sources = await _get_visible_sources(visit) if names else {}
     for name in names:
-        column = (
-            _make_level_column(name, cards)
-            if name.startswith(_LEVEL_PREFIX)
-            else _make_fact_column(name, sources)
-        )
+        if name.startswith(_LEVEL_PREFIX):
+            card_id = name.removeprefix(_LEVEL_PREFIX)
+            scorecard = next((each for each in cards if each.card.id == card_id), None)
+            column = CatalogColumn(name, scorecard.card.title, scorecard) if scorecard else None
+        else:
+            column = _make_fact_column(name, sources)
         if column is None:
             hints.append(f"There is no column {name}.")
         else:
@@ -521,12 +518,6 @@ def _make_fact_column(name: str, sources: Mapping[str, DataSource]) -> CatalogCo
         return None
     shows = FactOfSource(source, fact, catalog.find_compliance_bit(source_id, fact_name))
     return CatalogColumn(name, formats.get_fact_title(fact), shows)
-
-
-def _make_level_column(name: str, cards: Sequence[ScorecardInEffect]) -> CatalogColumn | None:
-    wanted = name.removeprefix(_LEVEL_PREFIX)
-    found = (CatalogColumn(name, one.card.title, one) for one in cards if one.card.id == wanted)
-    return next(found, None)
 
 
 def _make_column_values(

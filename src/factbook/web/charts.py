@@ -265,7 +265,12 @@ def make_time_ticks(start: int, end: int, about: int = 6) -> list[Tick]:
         origin = _WEEK_START if step % (7 * DAY) == 0 else 0
         first = origin + -((origin - start) // step) * step
         if (end - first) // step + 1 <= about:
-            return [Tick(at, _format_tick_time(at, step)) for at in range(first, end + 1, step)]
+            ticks = list[Tick]()
+            for at in range(first, end + 1, step):
+                date = _make_date(at)
+                is_day = at % DAY == 0 or step >= DAY
+                ticks.append(Tick(at, f"{date.day} {date:%b}" if is_day else f"{date:%H:%M}"))
+            return ticks
     for months in _MONTHS:
         ticks = [
             tick for tick in _make_month_ticks(start, end, months, about) if start <= tick.at <= end
@@ -282,18 +287,13 @@ def _make_month_ticks(start: int, end: int, months: int, about: int) -> list[Tic
     # The first tick may be before the start.
     if len(numbers) > about + 1:
         return []
-    return [_make_month_tick(number) for number in numbers if number >= 12]
-
-
-def _make_month_tick(number: int) -> Tick:
-    date = datetime(number // 12, number % 12 + 1, 1, tzinfo=UTC)
-    at = (date - _EPOCH) // timedelta(milliseconds=1)
-    return Tick(at, f"{date:%b}" if number % 12 else str(date.year))
-
-
-def _format_tick_time(at: int, step: int) -> str:
-    date = _make_date(at)
-    return f"{date.day} {date:%b}" if at % DAY == 0 or step >= DAY else f"{date:%H:%M}"
+    ticks = list[Tick]()
+    for number in numbers:
+        if number >= 12:
+            date = datetime(number // 12, number % 12 + 1, 1, tzinfo=UTC)
+            at = (date - _EPOCH) // timedelta(milliseconds=1)
+            ticks.append(Tick(at, f"{date:%b}" if number % 12 else str(date.year)))
+    return ticks
 
 
 def _make_date(at: int) -> datetime:
@@ -581,7 +581,14 @@ def draw_sparkline(
     # A single point goes to the right, the place of the latest value.
     start = times[0] if times[0] < times[-1] else times[-1] - 1
     frame = _Frame(4, 5, 115, 23, start, times[-1], low, high)
-    shapes = [_draw_rest(frame)] if len(known) < 2 else _draw_lines(frame, split_known_runs(points))
+    if len(known) < 2:
+        # A placeholder where the line will be.
+        y = (frame.top + frame.bottom) / 2
+        shapes = [
+            make_element("line", x1=frame.left, x2=frame.right, y1=y, y2=y, class_="spark-rest")
+        ]
+    else:
+        shapes = _draw_lines(frame, split_known_runs(points))
     if known:
         at, value = next((at, v) for at, v in reversed(points) if v is not None)
         past = points[-1][1] is None
@@ -595,12 +602,6 @@ def draw_sparkline(
         desc=_summarize_points(points, "", notes),
         ident=ident or make_ident("sparkline", title, points),
     )
-
-
-def _draw_rest(frame: _Frame) -> Markup:
-    """Placeholder line where values will be."""
-    y = (frame.top + frame.bottom) / 2
-    return make_element("line", x1=frame.left, x2=frame.right, y1=y, y2=y, class_="spark-rest")
 
 
 def _draw_lines(frame: _Frame, runs: Sequence[Sequence[tuple[int, float]]]) -> list[Markup]:
@@ -686,9 +687,15 @@ def _draw_line_chart_at_width(
     )  # fmt: skip
     points = downsample_points(shown, most)
     wide = width > 500
+    if values:
+        content = _draw_lines(frame, split_known_runs(points))
+    else:
+        x, y = (frame.left + frame.right) / 2, (frame.top + frame.bottom) / 2
+        message, class_ = "No values in this period", "chart-nothing"
+        content = [make_element("text", message, x=x, y=y, text_anchor="middle", class_=class_)]
     return make_picture(
         *_draw_axes(frame, ticks, unit, 7 if wide else 4),
-        *(_draw_lines(frame, split_known_runs(points)) if values else [_draw_no_values(frame)]),
+        *content,
         *_draw_marks(frame, points, unit, notes),
         # On top of the marks, whose hover strips overlap the gaps.
         *_draw_gaps(frame, points),
@@ -750,13 +757,6 @@ def _draw_gaps(frame: _Frame, points: Sequence[Point]) -> list[Markup]:
     ]
 
 
-def _draw_no_values(frame: _Frame) -> Markup:
-    x, y = (frame.left + frame.right) / 2, (frame.top + frame.bottom) / 2
-    return make_element(
-        "text", "No values in this period", x=x, y=y, text_anchor="middle", class_="chart-nothing"
-    )
-
-
 def _draw_marks(
     frame: _Frame, points: Sequence[Point], unit: str, notes: Mapping[int, str]
 ) -> list[Markup]:
@@ -776,22 +776,16 @@ def _draw_marks(
                 f"{formats.format_quantity(value, unit)}{_format_note(at, notes)}"
                 f" · {format_moment(at)}",
             ),
-            _draw_strip(frame, edges[n], edges[n + 1]),
+            make_element(
+                "rect", x=edges[n], y=frame.top, width=max(0.0, edges[n + 1] - edges[n]),
+                height=frame.bottom - frame.top, class_="chart-hit",
+            ),
             _draw_dot(frame, at, value, "chart-mark", 4.0 if last else 3.0),
-        ]
+        ]  # fmt: skip
         if few:  # with many points, the narrow strips themselves are the guides
-            shapes.insert(2, _draw_guide(frame, xs[n]))
+            x, top, bottom = xs[n], frame.top, frame.bottom
+            guide = make_element("line", x1=x, x2=x, y1=top, y2=bottom, class_="chart-guide")
+            shapes.insert(2, guide)
         class_ = f"chart-point{' chart-few' if few else ''}{' chart-last' if last else ''}"
         marks.append(make_element("g", *shapes, class_=class_))
     return marks
-
-
-def _draw_strip(frame: _Frame, left: float, right: float) -> Markup:
-    return make_element(
-        "rect", x=left, y=frame.top, width=max(0.0, right - left),
-        height=frame.bottom - frame.top, class_="chart-hit",
-    )  # fmt: skip
-
-
-def _draw_guide(frame: _Frame, x: float) -> Markup:
-    return make_element("line", x1=x, x2=x, y1=frame.top, y2=frame.bottom, class_="chart-guide")

@@ -179,9 +179,15 @@ async def list_checks(visit: PageContext) -> Reply:
     number = get_page_number(visit)
     address = make_filter_address(visit, CHECKS_PATH, ("q", "show"))
     page = found[(number - 1) * _CHECKS_ON_PAGE : number * _CHECKS_ON_PAGE]
+    rows = list[CheckLine]()
+    for listed in page:
+        check = read_current_check(listed)
+        rule = language.describe_rule(check.rule) if check else ""
+        figures = ResultFigures(counts.get(listed.id, StateCounts()))
+        rows.append(CheckLine(listed, check, rule, figures))
     return visit.page(
         "checks.html",
-        rows=[_make_check_line(one, counts.get(one.id, StateCounts())) for one in page],
+        rows=rows,
         number=len(stored),
         age=await result_queries.read_age_of_checks(database, [one.id for one in page], visit.now),
         found=len(found),
@@ -208,12 +214,6 @@ def read_current_scorecard(stored: StoredScorecard) -> Scorecard | None:
         return scorecard.parse_scorecard(stored.current)
     except FactbookError:
         return None
-
-
-def _make_check_line(stored: StoredCheck, counts: StateCounts) -> CheckLine:
-    check = read_current_check(stored)
-    words = language.describe_rule(check.rule) if check else ""
-    return CheckLine(stored, check, words, ResultFigures(counts))
 
 
 def _matches_check_filter(
@@ -315,7 +315,7 @@ async def explain_result_rows(
 def _make_result_row(
     check: Check, one: ExplainedRow, actor: ExemptionActor, *, reads: bool
 ) -> ResultRow:
-    word, told = state.name_state(one.row.state), one.explanation if reads else None
+    word, explanation = state.name_state(one.row.state), one.explanation if reads else None
     asks = None
     if word in {"fail", "unknown"} and exemption_store.may_request_exemption(
         actor, [one.row.owner]
@@ -323,16 +323,20 @@ def _make_result_row(
         asks = (
             f"/exemptions/-/new?check={quote_segment(check.id)}&entity={quote_segment(one.row.ref)}"
         )
-    seen = [_make_seen_value(each, one.row.ref) for each in _list_open_evidence(told)]
+    seen = [_make_seen_value(each, one.row.ref) for each in _list_open_evidence(explanation)]
+    fix_link = explanation.fix_link if explanation else None
+    # Only web and mailto links are safe to render.
+    if fix_link is not None and not fix_link.lower().startswith("mailto:"):
+        fix_link = formats.get_external_url(fix_link)
     return ResultRow(
         one.row.ref,
         one.title or formats.shorten_ref(one.row.ref),
         one.row.owner,
         word,
         one.since,
-        told.message if told else None,
-        _make_fix_link(told.fix_link) if told else None,
-        told.fix_instructions if told else None,
+        explanation.message if explanation else None,
+        fix_link,
+        explanation.fix_instructions if explanation else None,
         seen[:_MOST_SEEN],
         max(0, len(seen) - _MOST_SEEN),
         asks,
@@ -368,13 +372,6 @@ def _make_seen_value(one: Evidence, ref: str) -> SeenValue:
         one.reason and formats.explain_check_reason(one.reason).short,
         one.stale,
     )
-
-
-def _make_fix_link(link: str | None) -> str | None:
-    """The fix link if it is safe to render: a web or mailto link."""
-    if link is not None and link.lower().startswith("mailto:"):
-        return link
-    return formats.get_external_url(link)
 
 
 _RESULTS_ON_PAGE: Final = 25

@@ -10,6 +10,7 @@ import math
 import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final, Literal, NamedTuple
 from urllib.parse import urlencode, urlsplit
@@ -220,13 +221,16 @@ async def show_connect(visit: PageContext, steps: Sequence[CheckStep] = ()) -> R
     # The Host header is untrusted: keep odd host names out of configuration files.
     url = endpoint(server, toolsets, is_compact=is_compact) if is_address(server) else None
     query = {"tools": chosen, "compact": "yes" if is_compact else ""}
+    is_local = False
+    with suppress(ValueError):  # not a URL
+        is_local = urlsplit(server).hostname in _LOOPBACK
     return visit.page(
         "connect.html",
         url=url,
         path=PATH,
         sign_in_url=protocol.build_resource(server) if url and visit.state.oauth.enabled else None,
         public=visit.state.settings.public_url,
-        is_local=_is_local_server(server),
+        is_local=is_local,
         clients=[(id_, each.title) for id_, each in AGENTS.items()],
         client=name,
         choices=[(id_, title) for id_, title, _ in _TOOL_CHOICES],
@@ -253,14 +257,6 @@ async def check_endpoint(visit: PageContext) -> Reply:
 async def redirect_to_connect(visit: PageContext) -> Reply:
     """Redirect to the form, because a check only starts with a POST."""
     return visit.redirect(CONNECT_PATH)
-
-
-def _is_local_server(server: str) -> bool:
-    """True if only this machine can reach the address."""
-    try:
-        return urlsplit(server).hostname in _LOOPBACK
-    except ValueError:  # not a URL
-        return False
 
 
 async def _run_steps(visit: PageContext) -> list[CheckStep]:

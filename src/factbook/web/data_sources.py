@@ -150,18 +150,18 @@ def describe_lifecycle(given: Lifecycle | None) -> str:
 
 def describe_conditions(entity_filter: EntityFilter | None) -> list[list[tuple[str, str]]]:
     """Describe a filter as alternatives, each a list of (path, condition)."""
-    return [
-        [(path, _describe_condition(wanted)) for path, wanted in one.items()]
-        for one in entity_filter or ()
-    ]
-
-
-def _describe_condition(wanted: Any) -> str:
-    if isinstance(wanted, dict):
-        return "is there" if wanted.get("exists") else "is not there"
-    values = wanted if isinstance(wanted, list) else [wanted]
-    words = [str(value).lower() if isinstance(value, bool) else str(value) for value in values]
-    return f"is {' or '.join(words)}"
+    alternatives = []
+    for alternative in entity_filter or ():
+        conditions = []
+        for path, expected in alternative.items():
+            if isinstance(expected, dict):
+                conditions.append((path, "is there" if expected.get("exists") else "is not there"))
+                continue
+            values = expected if isinstance(expected, list) else [expected]
+            words = [str(each).lower() if isinstance(each, bool) else str(each) for each in values]
+            conditions.append((path, f"is {' or '.join(words)}"))
+        alternatives.append(conditions)
+    return alternatives
 
 
 Way = Literal["collected", "pushed", "read"]
@@ -732,16 +732,20 @@ class GivenUpRow(NamedTuple):
 
 async def show_runs(visit: PageContext) -> Reply:
     """Show the latest runs of a source."""
-    found, database = await find_source_view(visit), visit.state.database
+    source, database = await find_source_view(visit), visit.state.database
+    recent = await runs.list_recent_runs(database, source.id, _MOST_RUNS)
+    given_up = []
+    for batch in await runs.list_given_up_batches(database, source.id):
+        targets = batch_targets(batch.work)
+        places = list(targets)[:_MOST_PLACES] if visit.may(CATALOG_READ) else []
+        count, left = sum(map(len, targets.values())), len(targets) - len(places)
+        given_up.append(GivenUpRow(batch, count, places, left))
     return visit.page(
         "data-source-runs.html",
-        subject=found,
-        runs=await runs.list_recent_runs(database, found.id, _MOST_RUNS),
-        given_up=[
-            _make_given_up_row(visit, one)
-            for one in await runs.list_given_up_batches(database, found.id)
-        ],
-        may_run=await may_manage_source(visit, found.stored, SOURCE_RUN),
+        subject=source,
+        runs=recent,
+        given_up=given_up,
+        may_run=await may_manage_source(visit, source.stored, SOURCE_RUN),
         bar=draw_run_bar,
         figures=describe_outcomes,
     )
@@ -831,12 +835,6 @@ async def _start_run(visit: PageContext, source_id: str, entity: str) -> RunReco
         ),
         tracer=state.tracer,
     )
-
-
-def _make_given_up_row(visit: PageContext, batch: GivenUpBatch) -> GivenUpRow:
-    targets = batch_targets(batch.work)
-    shown = list(targets)[:_MOST_PLACES] if visit.may(CATALOG_READ) else []
-    return GivenUpRow(batch, sum(map(len, targets.values())), shown, len(targets) - len(shown))
 
 
 def group_gaps(gaps: Iterable[CountedGap]) -> list[ReasonOfGaps]:

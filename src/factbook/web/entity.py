@@ -126,21 +126,20 @@ async def _choose_key_figures(
     visit: PageContext, found: EntityView, everything: Facts
 ) -> list[KeyFigure]:
     """Up to eight known figures: those named in the settings, or else the defaults."""
-    known = list(_list_known_values(everything))
-    wanted = visit.state.settings.key_figures
-    chosen = list(_pick_named(known, wanted) if wanted else _pick_fitting(known))[:_MOST]
+    known = list[_Chosen]()
+    for source in everything.sources:
+        values = everything.latest[source.id].facts if source.id in everything.latest else {}
+        known += [
+            _Chosen(source, fact, values[fact.name])
+            for fact in source.schema
+            if fact.name in values
+        ]
+    names = visit.state.settings.key_figures
+    chosen = list(_pick_named(known, names) if names else _pick_fitting(known))[:_MOST]
     ids = {one.source.id for one in chosen}
     moment = visit.now - _WEEK
     before = await store.list_past(visit.state.database, found.shown.id, ids, moment)
     return [_make_key_figure(one, found.path, before.get(one.source.id, {})) for one in chosen]
-
-
-def _list_known_values(everything: Facts) -> Iterator[_Chosen]:
-    for source in everything.sources:
-        values = everything.latest[source.id].facts if source.id in everything.latest else {}
-        for fact in source.schema:
-            if fact.name in values:
-                yield _Chosen(source, fact, values[fact.name])
 
 
 def _pick_named(known: Sequence[_Chosen], wanted: Iterable[str]) -> Iterator[_Chosen]:

@@ -284,20 +284,21 @@ async def read_scorecards_age(
 
 async def read_team_standing(database: Database, ref: str, now: int) -> TeamStanding | None:
     """The standing of a group, system or domain; None without scorecards."""
-    given = (await list_scorecards_in_effect(database))[:_SHOWN]
-    if not given:
+    in_effect = (await list_scorecards_in_effect(database))[:_SHOWN]
+    if not in_effect:
         return None
     if ref.startswith("group:"):
-        return await _read_group_standing(database, given, ref, now)
-    cards = [
-        _make_team_scorecard(one.card, await _tally_parts(database, one, ref)) for one in given
-    ]
+        return await _read_group_standing(database, in_effect, ref, now)
     path = f"{formats.make_entity_path(ref)}/contents"
-    cards = [
-        one._replace(path=path, levels=_link_levels(card.card, one, path))
-        for card, one in zip(given, cards, strict=True)
-    ]
-    return TeamStanding(cards, [], 0, await read_scorecards_age(database, given, now))
+    cards = []
+    for effective in in_effect:
+        tallies = await level_store.count_levels_by_system(database, effective.slot)
+        if ref.startswith("domain:"):
+            domains = await related_entities.read_system_domains(database)
+            tallies = grader.roll_up_domains(tallies, domains)
+        card = _make_team_scorecard(effective.card, tallies.get(ref, NO_TALLY))
+        cards.append(card._replace(path=path, levels=_link_levels(effective.card, card, path)))
+    return TeamStanding(cards, [], 0, await read_scorecards_age(database, in_effect, now))
 
 
 async def _read_group_standing(
@@ -333,14 +334,6 @@ async def _list_trend_points(
         for point in scorecard_figures.make_series(points, first, today)
         if point.figures.scored
     ]
-
-
-async def _tally_parts(database: Database, one: ScorecardInEffect, ref: str) -> LevelTally:
-    """The level tally of a system or domain."""
-    own = await level_store.count_levels_by_system(database, one.slot)
-    if ref.startswith("domain:"):
-        own = grader.roll_up_domains(own, await related_entities.read_system_domains(database))
-    return own.get(ref, NO_TALLY)
 
 
 def _make_team_scorecard(

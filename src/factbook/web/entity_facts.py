@@ -459,7 +459,10 @@ async def show_fact(visit: PageContext, found: EntityView) -> Reply:
         visit.state.database, *keys, start, visit.now, asked.facts, _HISTORY_POINTS
     )
     points = history.fact_points(excerpt.rows, [asked.fact.name])[asked.fact.name]
-    before = _get_row_time(visit.query("before"))
+    text = visit.query("before")
+    if text and not (text.isascii() and text.isdigit() and len(text) <= _LONGEST_TIME):
+        raise InputError("The address of this page is incomplete.")
+    before = int(text) if text else None
     rows, more = await list_rows_before(
         visit.state.database, asked.source, asked.fact, found.shown.id, asked.facts, before
     )
@@ -594,21 +597,14 @@ def _list_value_periods(fact: Fact, points: Sequence[Point]) -> list[ValuePeriod
     return found[::-1][:_CHANGES]
 
 
-def _get_row_time(text: str) -> int | None:
-    if not text:
-        return None
-    if not text.isascii() or not text.isdigit() or len(text) > _LONGEST_TIME:
-        raise InputError("The address of this page is incomplete.")
-    return int(text)
-
-
 async def _list_medians(
     database: Database, source: DataSource, fact: Fact, owner: str | None
 ) -> list[Median]:
     """Medians of the catalog and of the owner with its subgroups; none if the catalog is large."""
     if fact.type not in NUMBER_TYPES or catalog.is_catalog_source(source.id):
         return []
-    if sum((await count_by_kind(database)).values()) > _FEW or not _is_sql_name(fact.name):
+    is_safe_in_sql = fact.name.isprintable() and not set('"\\') & set(fact.name)
+    if sum((await count_by_kind(database)).values()) > _FEW or not is_safe_in_sql:
         return []
     parts = [("Catalog", CatalogPart(), fact_across.make_fact_path(source.id, fact.name))]
     if owner:
@@ -627,11 +623,6 @@ async def _list_medians(
 
 def _make_owner_path(source_id: str, name: str, owner: str) -> str:
     return f"{fact_across.make_fact_path(source_id, name)}?owner={quote(owner, safe='')}"
-
-
-def _is_sql_name(name: str) -> bool:
-    """True if a name is safe in SQL."""
-    return name.isprintable() and not set('"\\') & set(name)
 
 
 _NEEDS = (CATALOG_READ, SOURCE_READ)

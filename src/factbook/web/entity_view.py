@@ -319,15 +319,16 @@ class OutwardLink(NamedTuple):
 def list_outward_links(entity: Mapping[str, Any]) -> list[OutwardLink]:
     """The links of an entity, ordered by purpose, each address once."""
     metadata: Mapping[str, Any] = entity["metadata"]
-    found: dict[str, OutwardLink] = {}
-    annotations = metadata.get("annotations") or {}
-    for link in (
-        *_list_annotation_links(annotations),
-        *_list_purposeful_links(metadata.get("links") or ()),
-    ):
-        address = link.href.rstrip("/")
-        found.setdefault(address, link)
-    ordered = sorted(found.values(), key=lambda link: _LINK_ORDER.index(link.purpose))
+    outward = list(_list_annotation_links(metadata.get("annotations") or {}))
+    for link in list(metadata.get("links") or ())[:_LINKS]:
+        address = formats.get_external_url(link["url"])
+        purpose = _get_purpose(link)
+        if address and purpose:
+            outward.append(OutwardLink(purpose, link.get("title") or purpose, address))
+    by_address: dict[str, OutwardLink] = {}
+    for each in outward:
+        by_address.setdefault(each.href.rstrip("/"), each)
+    ordered = sorted(by_address.values(), key=lambda link: _LINK_ORDER.index(link.purpose))
     return ordered[:_MOST]
 
 
@@ -344,18 +345,13 @@ def _list_annotation_links(annotations: Mapping[str, str]) -> Iterator[OutwardLi
         purpose = _VENDORS.get(name.partition("/")[0])
         if purpose and (address := _get_web_address(text)):
             yield OutwardLink(purpose, purpose, address)
-    if address := _make_pagerduty_address(annotations):
+    service = annotations.get("pagerduty.com/service-id", "")
+    account = annotations.get("pagerduty.com/account", "")
+    if _NAME.fullmatch(service) and _NAME.fullmatch(account):
+        address = f"https://{account}.pagerduty.com/service-directory/{service}"
         yield OutwardLink(ON_CALL, ON_CALL, address)
     if address := _make_datadog_address(annotations):
         yield OutwardLink(DASHBOARD, "Datadog", address)
-
-
-def _list_purposeful_links(links: Any) -> Iterator[OutwardLink]:
-    for link in list(links)[:_LINKS]:
-        address = formats.get_external_url(link["url"])
-        purpose = _get_purpose(link)
-        if address and purpose:
-            yield OutwardLink(purpose, link.get("title") or purpose, address)
 
 
 def _get_purpose(link: Mapping[str, Any]) -> str | None:
@@ -381,14 +377,6 @@ def _make_repository_address(name: str, text: str) -> str | None:
     if address := _get_web_address(text):
         return address
     return f"https://{host}/{text}" if _SLUG.fullmatch(text) else None
-
-
-def _make_pagerduty_address(annotations: Mapping[str, str]) -> str | None:
-    service = annotations.get("pagerduty.com/service-id", "")
-    account = annotations.get("pagerduty.com/account", "")
-    if not (_NAME.fullmatch(service) and _NAME.fullmatch(account)):
-        return None
-    return f"https://{account}.pagerduty.com/service-directory/{service}"
 
 
 def _make_datadog_address(annotations: Mapping[str, str]) -> str | None:
@@ -491,18 +479,20 @@ def group_related(
     `counts` has the number of all relations of each type; long groups keep the first eight.
     """
     by_type: dict[str, set[RelatedEntity]] = {}
-    for type_, one in related:
-        by_type.setdefault(type_, set()).add(one)
-    found = []
+    for type_, entity in related:
+        by_type.setdefault(type_, set()).add(entity)
+    groups = []
     for type_ in sorted(
         by_type, key=lambda type_: (_RELATION_ORDER.get(type_, len(_RELATION_ORDER)), type_)
     ):
         # A row "and 1 more" would take as much room as the entity.
-        kept = _SHOWN if counts[type_] > _SHOWN + 1 else _SHOWN + 1
-        entities = sorted(by_type[type_], key=_order_by_title)[:kept]
+        limit = _SHOWN if counts[type_] > _SHOWN + 1 else _SHOWN + 1
+        entities = sorted(
+            by_type[type_], key=lambda entity: (make_natural_key(entity.title), entity.ref)
+        )[:limit]
         href = f"{path}?type={quote(type_)}"
-        found.append(RelationGroup(type_, caption_relation(type_), entities, counts[type_], href))
-    return found
+        groups.append(RelationGroup(type_, caption_relation(type_), entities, counts[type_], href))
+    return groups
 
 
 async def list_related(
@@ -544,19 +534,19 @@ def _choose_relations(relations: Sequence[EntityRelation]) -> Sequence[EntityRel
     if len(relations) <= _LOOKED_UP:
         return relations
     by_type: dict[str, set[EntityRelation]] = {}
-    for each in relations:
-        by_type.setdefault(each.type, set()).add(each)
-    return [
-        each for some in by_type.values() for each in nsmallest(_SHOWN + 1, some, _order_by_name)
-    ]
-
-
-def _order_by_name(relation: EntityRelation) -> tuple[str, str]:
-    return make_natural_key(get_ref_name(relation.target_ref)), relation.target_ref
-
-
-def _order_by_title(related: RelatedEntity) -> tuple[str, str]:
-    return make_natural_key(related.title), related.ref
+    for relation in relations:
+        by_type.setdefault(relation.type, set()).add(relation)
+    chosen = list[EntityRelation]()
+    for same_type in by_type.values():
+        chosen += nsmallest(
+            _SHOWN + 1,
+            same_type,
+            lambda relation: (
+                make_natural_key(get_ref_name(relation.target_ref)),
+                relation.target_ref,
+            ),
+        )
+    return chosen
 
 
 # Title of the contents page, for the kinds that have contents.

@@ -9,7 +9,7 @@ from factbook.clock import iso
 from factbook.datasources import fact_columns
 from factbook.errors import InputError
 from factbook.facts import across
-from factbook.facts.across import EntityValue, ValueQuery
+from factbook.facts.across import ValueQuery
 from factbook.facts.distribution import (
     LONGEST_SHOWN_TEXT,
     Bin,
@@ -77,6 +77,13 @@ async def show_fact_across(visit: PageContext) -> Reply:
     after = fact_columns.place_of_cursor(fact, visit.query("cursor"))
     page, _ = await across.catalog_values(database, clock, asked, after, _VALUES_ON_PAGE, anew=anew)
     more = fact_columns.write_value_cursor(page.more)
+    rows = []
+    for row in page.rows:
+        value = None if row.value is None else formats.display_fact(fact, row.value)
+        reason = None if row.reason is None else formats.describe_reason(row.reason)
+        fact_path = f"{quote_segment(column.source.id)}/{quote_segment(fact.name)}"
+        path = f"{formats.make_entity_path(row.ref)}/facts/{fact_path}"
+        rows.append(ValueRow(row.ref, path, value, reason, row.at, row.kept))
     return visit.page(
         "data-source-fact.html",
         source=column.source,
@@ -95,7 +102,7 @@ async def show_fact_across(visit: PageContext) -> Reply:
         by=by,
         group_titles=_GROUPS,
         groups=[_make_group_row(address, fact, by, each) for each in found.groups],
-        rows=[_make_value_row(column.source.id, fact, each) for each in page.rows],
+        rows=rows,
         sorted_by=asked.sort,
         is_ordered=column.is_ordered,
         chosen=[
@@ -196,14 +203,6 @@ def _make_group_row(address: Address, fact: Fact, by: GroupBy, group: GroupFigur
     else:
         summary = None if group.median is None else _format_quantity(fact, group.median)
     return GroupRow(formats.shorten_owner(group.name) or "none", path, group, summary)
-
-
-def _make_value_row(source_id: str, fact: Fact, row: EntityValue) -> ValueRow:
-    value = None if row.value is None else formats.display_fact(fact, row.value)
-    reason = None if row.reason is None else formats.describe_reason(row.reason)
-    entity_path = formats.make_entity_path(row.ref)
-    path = f"{entity_path}/facts/{quote_segment(source_id)}/{quote_segment(fact.name)}"
-    return ValueRow(row.ref, path, value, reason, row.at, row.kept)
 
 
 def _format_quantity(fact: Fact, value: float) -> str:

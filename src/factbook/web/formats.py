@@ -316,11 +316,23 @@ def display_fact(fact: Fact, value: Any) -> Value:
     if type(value) is bool:
         return Value("boolean", "yes" if value else "no", yes=value)
     if isinstance(value, int | float):
-        return _display_number(value, fact.unit or "")
+        unit = fact.unit or ""
+        if unit == "seconds" and 60 <= abs(value) < 10**9:
+            return Value("number", _format_duration(value))
+        return Value("number", _format_exactly(value), "%" if unit in _PERCENT else unit)
     if fact.type == "datetime" and isinstance(value, str):
-        return _display_time(value)
+        try:
+            moment = round(datetime.fromisoformat(value.upper()).timestamp() * 1000)
+        except (ValueError, OverflowError):
+            return _display_text(value)
+        return Value("time", value, moment=moment)
     if fact.type == "set" and isinstance(value, list):
-        return _display_set([_format_item(item) for item in value[:_MOST_ITEMS]], len(value))
+        items = [
+            item[:_LONG] if isinstance(item, str) else _format_exactly(item)
+            for item in value[:_MOST_ITEMS]
+        ]
+        first, more, left = tuple(items[:_ITEMS]), tuple(items[_ITEMS:]), len(value) - len(items)
+        return Value("set", "" if items else "none", "", first, more, left)
     if isinstance(value, str):
         return _display_text(value)
     text = format_json(value)
@@ -342,14 +354,6 @@ def get_fact_unit(fact: Fact) -> str:
     return "%" if fact.unit in _PERCENT else fact.unit or ""
 
 
-def _display_number(value: float, unit: str) -> Value:
-    if unit in _PERCENT:
-        return Value("number", _format_exactly(value), "%")
-    if unit == "seconds" and 60 <= abs(value) < 10**9:
-        return Value("number", _format_duration(value))
-    return Value("number", _format_exactly(value), unit)
-
-
 def _format_exactly(value: float) -> str:
     """Format a number with thousands separators; integers stay exact unless too long."""
     if isinstance(value, int):
@@ -367,29 +371,12 @@ def _format_duration(seconds: float) -> str:
     return " ".join(f"{count:,} {name}" for count, name in named[first : first + 2] if count) or "0"
 
 
-def _display_time(text: str) -> Value:
-    try:
-        moment = round(datetime.fromisoformat(text.upper()).timestamp() * 1000)
-    except (ValueError, OverflowError):
-        return _display_text(text)
-    return Value("time", text, moment=moment)
-
-
-def _display_set(items: list[str], whole: int) -> Value:
-    first, more = tuple(items[:_ITEMS]), tuple(items[_ITEMS:])
-    return Value("set", "" if items else "none", "", first, more, max(0, whole - len(items)))
-
-
 def _display_text(text: str) -> Value:
     if get_external_url(text):
         return Value("link", text)
     if len(text) > _LONG or "\n" in text.strip():
         return Value("long", text[:_LONGEST], cut=len(text) > _LONGEST)
     return Value("text", text)
-
-
-def _format_item(item: Any) -> str:
-    return item[:_LONG] if isinstance(item, str) else _format_exactly(item)
 
 
 def describe_reason(reason: str) -> Reason:

@@ -115,12 +115,18 @@ class ImporterForm:
     def lacking(self, kept: Iterable[str] = ()) -> list[FormProblem]:
         """The required fields without a value; `kept` secrets have a stored value."""
         stays = set(kept) - self.removed
-        return [
-            FormProblem(one.path, _NEEDED_OF_OWN if one.path == self.kind.owners else "is needed")
-            for one in self.fields
-            if self._counts(one) and self._needs(one) and one.path not in stays
-            if not (self.secrets if one.is_secret else self.values).get(one.path, "").strip()
-        ]
+        problems = list[FormProblem]()
+        for option in self.fields:
+            # Owners are required with the importer's own account.
+            is_owners = option.path == self.kind.owners
+            is_needed = (is_owners and not self.integration) or _NEEDED.match(option.about)
+            if not (self._counts(option) and is_needed) or option.path in stays:
+                continue
+            values = self.secrets if option.is_secret else self.values
+            if not values.get(option.path, "").strip():
+                message = _NEEDED_OF_OWN if is_owners else "is needed"
+                problems.append(FormProblem(option.path, message))
+        return problems
 
     def placed(self, problems: Iterable[Mapping[str, str]]) -> list[FormProblem]:
         """Assign problems to fields; without a path, to the first option that the message names."""
@@ -148,11 +154,6 @@ class ImporterForm:
     def _counts(self, one: OptionField) -> bool:
         """False for account options if the credential is from the settings."""
         return not (self.integration and one.path.startswith(f"{ACCOUNT}."))
-
-    def _needs(self, one: OptionField) -> bool:
-        """True for a required option; owners are required with the importer's own account."""
-        is_owners = one.path == self.kind.owners and not self.integration
-        return is_owners or bool(_NEEDED.match(one.about))
 
     def _values(self, one: OptionField) -> Iterator[Any]:
         """Yield the value of a field; nothing if it is empty, which means the default."""

@@ -141,7 +141,9 @@ def rank_teams(levels: Sequence[OwnedLevels], tree: GroupHierarchy) -> tuple[lis
     if len(teams) == 1 and (below := tree.children.get(teams[0], set()) & named - {teams[0]}):
         teams = sorted(below)
     first = sums[0] if sums else {}
-    teams.sort(key=lambda team: (_order_by_mean(first.get(team, NO_TALLY)), team))
+    means = {team: first.get(team, NO_TALLY).mean for team in teams}
+    # Teams without a score come last.
+    teams.sort(key=lambda team: (means[team] is None, means[team] or 0.0, team))
     rows = [
         TeamScores(
             formats.shorten_owner(team) or "without an owner",
@@ -167,11 +169,6 @@ def make_team_score(given: ScorecardInEffect, tally: LevelTally, owner: str) -> 
         else shares.make_scorecard_path(card.id, "entities", owner=owner or "-")
     )
     return Share(card.title, mean, 100, path, population=tally.scored)
-
-
-def _order_by_mean(tally: LevelTally) -> float:
-    """Sort key by mean score; owners without a score come last."""
-    return 101 if tally.mean is None else tally.mean
 
 
 def _list_level_shifts(
@@ -342,8 +339,16 @@ async def list_source_standings(visit: PageContext) -> SourceStandings:
             visit.state.database, known.values(), visit.now
         )
         found += [
-            _describe_unusable_importer(*one)
-            for one in sorted(visit.state.importers.problems.items())
+            SourceTrouble(
+                importer,
+                f"/imports/{quote_segment(importer)}",
+                "importer",
+                "cannot be used",
+                "bad",
+                None,
+                problem,
+            )
+            for importer, problem in sorted(visit.state.importers.problems.items())
         ]
         found += [
             trouble
@@ -382,11 +387,6 @@ def _describe_source(row: SourceRow, now: int) -> SourceTrouble:
         row.health.succeeded_at if row.health else row.pushed_at,
         reason,
     )
-
-
-def _describe_unusable_importer(importer: str, problem: str) -> SourceTrouble:
-    path = f"/imports/{quote_segment(importer)}"
-    return SourceTrouble(importer, path, "importer", "cannot be used", "bad", None, problem)
 
 
 def _describe_importer_trouble(one: ImporterStatus, now: int) -> SourceTrouble | None:

@@ -480,11 +480,12 @@ class PageContext:
 
     def page(self, template: str, status: int = 200, **values: Any) -> Reply:
         """Render a page."""
+        theme = self.cookie(THEME_COOKIE)
         shared = {
             "visit": self,
             "csrf": mask_token(self.form_key) if self.form_key else "",
             "now": self.now,
-            "theme": self._theme(),
+            "theme": theme if theme in THEMES else THEMES[0],
             "notice": self._taken_notice(),
             "navigation": list_sections(self.request.path, self.may) if self.session else [],
             "help": find_help(self.request.path) if self.session else "",
@@ -515,10 +516,6 @@ class PageContext:
     def drop_cookie(self, name: str) -> None:
         """Delete a cookie with the answer."""
         self.set_cookies.append(make_expired_cookie(name, secure=self.site.is_secure))
-
-    def _theme(self) -> str:
-        found = self.cookie(THEME_COOKIE)
-        return found if found in THEMES else THEMES[0]
 
     def _taken_notice(self) -> str | None:
         """One-time notice from the previous page, removed from its cookie."""

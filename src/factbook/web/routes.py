@@ -107,15 +107,12 @@ def make_page_router(
     nowhere = tracing.nowhere(PageEndpoint({"GET": _NOWHERE}, site))
 
     async def elsewhere(scope: Scope, receive: Receive, send: Send) -> None:
-        await (nowhere if _asks_for_page(scope) else unknown)(scope, receive, send)
+        asks_for_page = scope["method"] in {"GET", "HEAD"} and any(
+            name == b"accept" and b"text/html" in text for name, text in scope["headers"]
+        )
+        await (nowhere if asks_for_page else unknown)(scope, receive, send)
 
     return make_router(tracing.endpoints(endpoints), elsewhere)
-
-
-def _asks_for_page(scope: Scope) -> bool:
-    if scope["method"] not in {"GET", "HEAD"}:
-        return False
-    return any(name == b"accept" and b"text/html" in text for name, text in scope["headers"])
 
 
 async def _refuse_unknown_page(visit: PageContext) -> Reply:

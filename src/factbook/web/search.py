@@ -40,12 +40,9 @@ def _rank_name(text: str, name: str) -> int | None:
         return BEGINS
     if text not in lowered:
         return None
-    return WORD if any(word.lower().startswith(text) for word in _list_word_ends(name)) else WITHIN
-
-
-def _list_word_ends(name: str) -> list[str]:
-    """Suffixes of a name that begin at a word, such as `branch protection` and `protection`."""
-    return [name[bound.end() :] for bound in _BOUNDS.finditer(name)]
+    # The rest of the name from each word on, such as `branch protection` and `protection`.
+    suffixes = (name[bound.end() :] for bound in _BOUNDS.finditer(name))
+    return WORD if any(suffix.lower().startswith(text) for suffix in suffixes) else WITHIN
 
 
 def pick_best(

@@ -55,7 +55,13 @@ def compare_documents(before: str | None, after: str | None) -> LineDiff:
     found = _list_hunks(_lay_out(before), _lay_out(after))
     lines = list(islice(found, _SHOWN_LINES + 1))
     is_cut = len(lines) > _SHOWN_LINES or any(len(line.text) > _LONGEST_LINE for line in lines)
-    return LineDiff([_shorten_line(line) for line in lines[:_SHOWN_LINES]], is_cut)
+    shortened = [
+        line
+        if len(line.text) <= _LONGEST_LINE
+        else DiffLine(line.kind, f"{line.text[:_LONGEST_LINE]}…")
+        for line in lines[:_SHOWN_LINES]
+    ]
+    return LineDiff(shortened, is_cut)
 
 
 def _list_hunks(before: list[str], after: list[str]) -> Iterator[DiffLine]:
@@ -163,12 +169,6 @@ def _lay_out(document: str | None) -> list[str]:
     return msgspec.json.format(document, indent=2).splitlines()[:_COMPARED]
 
 
-def _shorten_line(line: DiffLine) -> DiffLine:
-    if len(line.text) <= _LONGEST_LINE:
-        return line
-    return DiffLine(line.kind, f"{line.text[:_LONGEST_LINE]}…")
-
-
 _ITEMS = 100
 _CHANGES = 50
 _EMPTIED = 20
@@ -231,32 +231,42 @@ async def show_set_revision(
     visit: PageContext, status: int = 200, problem: str | None = None
 ) -> Reply:
     """Page with the diff of one revision."""
-    found, number = await _get_set(visit), _get_revision_number(visit)
-    wanted, after = _get_change_filter(visit), visit.query("after")
+    entity_set, number = await _get_set(visit), _get_revision_number(visit)
+    kind = next((kind for kind in CHANGE_KINDS if kind == visit.query("change")), None)
+    change_filter, after = ChangeFilter(kind, visit.query("q").lower()), visit.query("after")
     page = await set_history.page_changes(
-        visit.state.database, found.id, number, after, _CHANGES, wanted
+        visit.state.database, entity_set.id, number, after, _CHANGES, change_filter
     )
-    path = f"{_make_set_path(found.id)}/revisions/{number}"
-    asked = {name: text for name, text in (("change", wanted.kind), ("q", wanted.text)) if text}
+    path = f"{_make_set_path(entity_set.id)}/revisions/{number}"
+    parameters = (("change", change_filter.kind), ("q", change_filter.text))
+    query = {name: text for name, text in parameters if text}
     differences = await run_offloaded(
         lambda: [(each, compare_documents(each.before, each.after)) for each in page.items]
     )
+    if number == entity_set.revision:
+        can_restore = False
+    elif visit.may_own(SET_WRITE):
+        can_restore = await stored_sets.is_owned_set(
+            visit.state.database, entity_set.id, visit.person.ref, visit.state.trust
+        )
+    else:
+        can_restore = visit.may(SET_WRITE)
     return visit.page(
         "set-revision.html",
         status,
-        set=found,
-        path=_make_set_path(found.id),
+        set=entity_set,
+        path=_make_set_path(entity_set.id),
         revision=page.revision,
         items=differences,
         known=await visit.known(
-            (found.updated_by, page.revision.created_by, *(each.ref for each in page.items)),
+            (entity_set.updated_by, page.revision.created_by, *(each.ref for each in page.items)),
         ),
         kinds=[("", "Any"), *((kind, kind.capitalize()) for kind in CHANGE_KINDS)],
-        wanted=wanted,
-        first=_add_query(path, asked) if after else None,
-        more=_add_query(path, {**asked, "after": page.more}) if page.more else None,
+        wanted=change_filter,
+        first=_add_query(path, query) if after else None,
+        more=_add_query(path, {**query, "after": page.more}) if page.more else None,
         problem=problem,
-        can_restore=number != found.revision and await _may_restore_revision(visit, found.id),
+        can_restore=can_restore,
     )
 
 
@@ -284,18 +294,10 @@ async def restore_shown_revision(visit: PageContext) -> Reply:
         return await show_set_revision(visit, error.status, problem=error.message)
     assert outcome.written is not None
     state.metrics.pushed(outcome.plan.changes)
-    notice = (
-        f"The set is what it was at revision {number}: {_count_set_changes(outcome.plan.changes)}."
-    )
+    changes = outcome.plan.changes
+    counts = ", ".join(f"{changes[kind]:,} {kind}" for kind in ("added", "updated", "removed"))
+    notice = f"The set is what it was at revision {number}: {counts}."
     return visit.redirect(f"{_make_set_path(found.id)}/revisions", notice)
-
-
-async def _may_restore_revision(visit: PageContext, name: str) -> bool:
-    if not visit.may_own(SET_WRITE):
-        return visit.may(SET_WRITE)
-    return await stored_sets.is_owned_set(
-        visit.state.database, name, visit.person.ref, visit.state.trust
-    )
 
 
 async def show_push_commands(visit: PageContext) -> Reply:
@@ -310,18 +312,8 @@ async def show_push_commands(visit: PageContext) -> Reply:
     )
 
 
-def _get_change_filter(visit: PageContext) -> ChangeFilter:
-    asked = visit.query("change")
-    kind = next((kind for kind in CHANGE_KINDS if kind == asked), None)
-    return ChangeFilter(kind, visit.query("q").lower())
-
-
 def _add_query(path: str, query: dict[str, str]) -> str:
     return f"{path}?{urlencode(query)}" if query else path
-
-
-def _count_set_changes(changes: dict[str, int]) -> str:
-    return ", ".join(f"{changes[kind]:,} {kind}" for kind in ("added", "updated", "removed"))
 
 
 async def _get_set(visit: PageContext) -> StoredSet:
@@ -404,7 +396,9 @@ async def show_entity_history(visit: PageContext, found: EntityView) -> Reply:
     """Page of an entity's history, with the diff of each revision."""
     rows = await list_changes_of_entity(visit.state.database, found, _ON_PAGE + 1)
     shown = rows[:_ON_PAGE]
-    differences: list[LineDiff] = await run_offloaded(_compare_revisions, shown)
+    differences = await run_offloaded(
+        lambda: [compare_documents(row.revision.before, row.revision.after) for row in shown]
+    )
     return visit.page(
         "entity-history.html",
         **entity_view.make_entity_frame(found, "History"),
@@ -434,27 +428,19 @@ def _list_changed_paths(before: Any, after: Any, path: str, depth: int) -> Itera
 def _make_shown_revisions(set_name: str, rows: Sequence[EntityRevision]) -> list[ShownRevision]:
     shown = []
     for row in rows:
-        fields = list(_list_revision_fields(row))
+        before, after, fields = row.before, row.after, list[str]()
+        if before is not None and after is not None and len(before) + len(after) <= _LONGEST:
+            fields += list_changed_fields(msgspec.json.decode(before), msgspec.json.decode(after))
         shown.append(
             ShownRevision(
                 row,
-                "added" if row.before is None else "removed" if row.after is None else "updated",
+                "added" if before is None else "removed" if after is None else "updated",
                 f"/sets/{quote_segment(set_name)}/revisions/{row.number}",
                 fields[:_FIELDS],
                 len(fields[_FIELDS:]),
             )
         )
     return shown
-
-
-def _list_revision_fields(row: EntityRevision) -> Iterator[str]:
-    if row.before is None or row.after is None or len(row.before) + len(row.after) > _LONGEST:
-        return
-    yield from list_changed_fields(msgspec.json.decode(row.before), msgspec.json.decode(row.after))
-
-
-def _compare_revisions(shown: Sequence[ShownRevision]) -> list[LineDiff]:
-    return [compare_documents(one.revision.before, one.revision.after) for one in shown]
 
 
 _NEEDS = (CATALOG_READ, SOURCE_READ)

@@ -107,20 +107,20 @@ async def run_trial(
     if not entity:
         raise InputError("Name an entity to try it on.")
     state = visit.state
-    ref, found = await trial.try_definition(
+    ref, tried = await trial.try_definition(
         state.database, state.registry, state.connect, definition, entity
     )
-    brought = [
-        _make_fact_trial(fact, found.facts, found.reasons) for fact in definition.source.schema
-    ]
-    return DefinitionTrial(ref, found.request, found.answer, brought, found.reasons.get("", ""))
-
-
-def _make_fact_trial(fact: Fact, facts: Any, reasons: Any) -> FactTrial:
-    if fact.name in facts:
-        return FactTrial(fact, msgspec.json.encode(facts[fact.name]).decode(), "", "")
-    reason = find_reason(fact.name, reasons) or reasons.get("") or schema.NEVER_COLLECTED
-    return FactTrial(fact, None, reason, schema.REASONS[schema.reason_word(reason)])
+    facts, reasons = tried.facts, tried.reasons
+    fact_trials = list[FactTrial]()
+    for fact in definition.source.schema:
+        if fact.name in facts:
+            value = msgspec.json.encode(facts[fact.name]).decode()
+            fact_trials.append(FactTrial(fact, value, "", ""))
+        else:
+            reason = find_reason(fact.name, reasons) or reasons.get("") or schema.NEVER_COLLECTED
+            explanation = schema.REASONS[schema.reason_word(reason)]
+            fact_trials.append(FactTrial(fact, None, reason, explanation))
+    return DefinitionTrial(ref, tried.request, tried.answer, fact_trials, reasons.get("", ""))
 
 
 _NEW_SOURCE_PATH: Final = "/data-sources/new"
