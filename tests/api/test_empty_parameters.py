@@ -94,7 +94,7 @@ async def test_an_exemption_and_its_rules_are_refused_with_an_empty_end_or_nobod
         (None, empty),
         ("", empty),
         ("tomorrow", "has to be a date from 1970 on, such as 2027-03-31"),
-        ("1970-01-01", "has to be after the start, and not over"),
+        ("1970-01-01", "has to be in the future, and after the start"),
     ):
         with subtests.test(until=until):
             answer = await service.http.post(EXEMPTIONS, json=checking.wish(until=until))

@@ -87,7 +87,7 @@ async def test_somebody_else_than_who_asked_approves(service: Service) -> None:
     id_ = await asked(service)
     assert (await call(service, "lee", f"/{id_}/approve")).status_code == 403
     own = await call(service, "kim", f"/{id_}/approve", None, READ, DECIDE)
-    assert "somebody else" in refusal(own, 403)
+    assert "Somebody other than the requester" in refusal(own, 403)
     approved = await call(service, "lee", f"/{id_}/approve", {"comment": "Ok"}, READ, DECIDE)
     assert approved.json()["state"] == "approved"
     again = await call(service, "lee", f"/{id_}/approve", None, READ, DECIDE)
@@ -103,7 +103,7 @@ async def test_where_groups_are_named_their_members_decide_or_anyone_with_the_pe
     answer = await service.http.put(f"{SCORECARDS}/readiness?publish=true", json=card)
     assert answer.status_code == 200, answer.text
     late = await call(service, "kim", "", wish(until="2030-01-01"))
-    assert problems(late) == {"until": "can be 200 days after the start at most"}
+    assert problems(late) == {"until": "can be at most 200 days after the start"}
     id_ = await asked(service)
     refused = await call(service, "max", f"/{id_}/deny")
     assert "group:default/board" in refusal(refused, 403)
@@ -135,7 +135,7 @@ async def test_what_the_rules_forbid_by_now_is_not_approved_and_can_be_denied(
     answer = await service.http.put(f"{SCORECARDS}/readiness?publish=true", json=card)
     assert answer.status_code == 200, answer.text
     refused = await call(service, "lee", f"/{id_}/approve", None, READ, DECIDE)
-    assert "The rules have changed since it was asked for" in refusal(refused, 409)
+    assert "The rules have changed since the request" in refusal(refused, 409)
     state = (await service.http.get(f"{EXEMPTIONS}/{id_}")).json()["state"]
     assert state == "requested"
     denied = await call(service, "lee", f"/{id_}/deny", None, READ, DECIDE)
@@ -188,7 +188,7 @@ async def test_a_setting_limits_exemptions_where_no_scorecard_does(
 ) -> None:
     strict = await start(exemption_days=30)
     refused = await call(strict, "kim", "", wish(until="2026-12-25"))
-    assert problems(refused) == {"until": "can be 30 days after the start at most"}
+    assert problems(refused) == {"until": "can be at most 30 days after the start"}
     assert (await call(strict, "kim", "", wish(until="2026-12-19"))).status_code == 201
     card = scorecard(exemptions={"maxDays": 90})
     answer = await service.http.put(f"{SCORECARDS}/readiness?publish=true", json=card)

@@ -97,7 +97,7 @@ def test_an_exemption_that_ends_before_it_begins_is_refused(subtests: pytest.Sub
     ]
     for start, until in cases:
         with subtests.test(start=start, until=until):
-            told = {"until": "has to be after the start, and not over"}
+            told = {"until": "has to be in the future, and after the start"}
             assert problems_of(DOCUMENT | {"from": start, "until": until}) == told
 
 

@@ -31,7 +31,7 @@ def test_an_explanation_has_what_each_comparison_saw() -> None:
         (
             {"protected": True, "approvals": "two"},
             {},
-            "check-error: greaterThanInclusive cannot be asked of this value",
+            "check-error: greaterThanInclusive can't be applied to this value",
         ),
     ],
 )

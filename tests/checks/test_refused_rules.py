@@ -43,7 +43,7 @@ def test_a_rule_with_a_mistake_is_refused_with_its_path(subtests: pytest.Subtest
         (leaf(operator=["equal"]), "rule.operator", "has to be one of"),
         ({"source": "s", "fact": "f"}, "rule.operator", "is required"),
         ({"source": "s", "fact": "f", "operator": "in"}, "rule.value", "is required by"),
-        (leaf(operator="isKnown"), "rule.value", "takes none"),
+        (leaf(operator="isKnown"), "rule.value", "takes no value"),
         (leaf(value={}), "rule.value", "a string, a number, true or false"),
         (leaf(value=float("nan")), "rule.value", "a string, a number"),
         (leaf(operator="in", value="a"), "rule.value", "a list of"),

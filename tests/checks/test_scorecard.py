@@ -133,7 +133,7 @@ def test_every_mistake_is_reported_with_its_path() -> None:
 def test_a_level_cannot_be_called_as_what_has_none(level: object) -> None:
     """Else nobody could ask for the entities of one of the two."""
     found = problems_of({**DOCUMENT, "levels": ["bronze", level], "entries": ["slo"]})
-    assert found["levels"] == 'cannot have the level "none": so what has no level is called'
+    assert found["levels"] == 'cannot have the level "none", which stands for no level'
 
 
 def test_a_level_without_levels_is_refused() -> None:

@@ -93,7 +93,7 @@ def test_facts_are_found_in_the_source_that_has_them() -> None:
 
     assert "refused: hasAnnotation" in remarks(found)["x: rule.conditions.all[0].fact"]
     assert remarks(several)["x: rule.conditions.all[0].fact"] == (
-        "refused: stars can be a fact of each of: github, otherRetriever"
+        "refused: stars could be a fact of github or otherRetriever"
     )
     alone = taken(x=one(factIds=ids[:2], rule={"conditions": {"all": [techdocs, LEAF]}}))
     sources = [leaf["source"] for leaf in alone.documents[0].document["rule"]["all"]]
@@ -159,13 +159,13 @@ def test_what_is_lost_is_told(subtests: pytest.Subtests) -> None:
         ({"type": "other"}, "type", "refused"),
         ({"rule": None}, "rule", "refused: is missing"),
         ({"rule": {"conditions": {"all": []}}}, "rule.conditions.all", "refused"),
-        ({"factIds": []}, "rule.conditions.all[0].fact", "refused: hasGroupOwner is a fact of"),
-        ({"factIds": ["mine"]}, "factIds", "changed: mine is taken for the data source mine"),
+        ({"factIds": []}, "rule.conditions.all[0].fact", "refused: hasGroupOwner isn't a fact of"),
+        ({"factIds": ["mine"]}, "factIds", "changed: mine is assumed to be the data source mine"),
         ({"filter": 3}, "appliesTo", "refused"),
         ({"name": "x" * 300}, "title", "refused"),
         ({"rule": {"conditions": {"all": [LEAF]}, "priority": 3}}, "rule.priority", "changed"),
         ({"successMetadata": {"link": "a"}}, "successMetadata", "changed"),
-        ({"description": {"a": 1}}, "description", "changed: is left out: it is no text"),
+        ({"description": {"a": 1}}, "description", "changed: is left out: it isn't text"),
         ({"factIds": [None, "entityOwnershipFactRetriever"]}, "factIds", "changed: has parts"),
         ({"weight": 3}, "weight", "changed: is left out"),
     ]
@@ -197,7 +197,7 @@ def test_names_that_become_one_id_are_refused() -> None:
     found = taken(**{"a b": one(), "a-b": one()})
 
     assert found.taken("check") == ["a-b"]
-    assert remarks(found)["a-b: id"] == "refused: a-b is the id of another one"
+    assert remarks(found)["a-b: id"] == "refused: a-b is already the id of another check"
 
 
 @pytest.mark.parametrize(

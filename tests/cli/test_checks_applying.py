@@ -262,7 +262,7 @@ async def test_what_somebody_changed_since_the_plan_is_neither_overwritten_nor_r
     command = ["checks", "apply", *arguments, "--yes"]
     answer = await asyncio.to_thread(CliRunner().invoke, app, command, obj=interrupted)
     assert answer.exit_code != 0
-    assert "It was changed since; read it again, and build on that." in answer.stderr
+    assert "It has changed since you read it; read it again." in answer.stderr
     titled = (await shown(service))["titled"]
     assert (titled["title"], titled["unpublished"]["title"]) == ("Titled", "By somebody else")
 
@@ -288,7 +288,7 @@ async def test_exemptions_are_exported_and_ids_that_differ_by_case_have_files_of
     assert len({name.casefold() for name in names}) == len(names) == 5
     exemptions = [exported(f"copy/{name}") for name in names if name.startswith("exemptions/")]
     assert {one["exemption"]["check"] for one in exemptions} == {"titled", "Titled"}
-    assert "The exemption of component:default/old from ready has no end." in answer.stderr
+    assert "the exemption of component:default/old from ready has no end." in answer.stderr
     planned = await served("checks", "plan", "copy")
     assert (planned.exit_code, planned.stdout.splitlines()[-1]) == (0, "Nothing to do.")
 

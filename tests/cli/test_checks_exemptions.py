@@ -72,7 +72,7 @@ async def test_one_person_asks_by_files_and_another_approves_by_the_same(
     assert await people(GRACE, "plan", "e.yaml") == ["0", "Nothing to do.", *waiting]
     own = await people(GRACE, "apply", "e.yaml", "--yes", "--approve")
     assert own[0] == "1"
-    assert "approved by somebody else than who asked" in own[-1]
+    assert "Somebody other than the requester has to approve" in own[-1]
     assert await people.result() == "fail"
 
     approved = await people(ADA, "apply", "e.yaml", "--yes", "--approve")
@@ -145,7 +145,7 @@ async def test_one_that_is_refused_keeps_no_other_from_being_asked_for(people: T
     assert answer[0] == "1"
     told = "\n".join(answer)
     assert "component:default/none: There is no entity component:default/none" in told
-    assert f"exemption titled of {WEB}: until: can be 365 days" in told
+    assert f"exemption titled of {WEB}: until: can be at most 365 days" in told
     assert await people.states() == [("api", "requested")]
 
 

@@ -151,10 +151,10 @@ def test_every_problem_of_every_file_is_told(factbook: Command) -> None:
     assert answer.exit_code == 2
     for line in (
         "bad/a.yaml document 1 (line 1): id: has to be 1 to 100 letters",
-        "bad/a.yaml document 2 (line 23) is nothing to read: it has to have one of",
+        "bad/a.yaml document 2 (line 23) has to have exactly one of",
         "bad/b.yaml document 1 (line 1): check: is bad/a.yaml document 3",
-        "has to have nothing but `exemption:`",
-        "bad/c.yaml document 1 (line 1) is nothing to read",
+        "can have only `exemption:`",
+        "bad/c.yaml document 1 (line 1) has to have exactly one of",
         "has `id` beside `check:`, which is the id",
         "bad/d.yaml document 1 (line 1): until: is required in a file",
         "bad/e.yaml is not valid YAML",

@@ -343,11 +343,11 @@ def test_misuse_ends_with_2_and_says_what_is_missing(
     factbook: Command, subtests: pytest.Subtests
 ) -> None:
     cases: list[tuple[tuple[str, ...], str]] = [
-        ((), "Give files of checks, or a working tree with --path."),
+        ((), "Give check files, or a working tree with --path."),
         (("--path", "none"), "none is not a directory."),
         (("--path", "."), "There is no catalog-info.yaml or catalog-info.yml in"),
-        (("--catalog", "x.yaml", "checks"), "--catalog is about the tree that --path names"),
-        (("--set", "shop", "checks"), "--set is about the tree that --path names"),
+        (("--catalog", "x.yaml", "checks"), "--catalog needs --path"),
+        (("--set", "shop", "checks"), "--set needs --path"),
     ]
     for arguments, message in cases:
         with subtests.test(arguments=arguments):

@@ -138,7 +138,7 @@ def read_words(value: object, path: str, report: Report) -> str:
     """A text that is not blank."""
     found = read_text(value, path, report)
     if isinstance(value, str) and not value.strip():
-        report(path, "has to say something")
+        report(path, "can't be blank")
     return found
 
 
@@ -202,7 +202,7 @@ def parse_file_document(document: Mapping[str, Any]) -> DefinitionDocument:
     kinds = [kind for kind in KINDS if kind in document]
     if len(kinds) != 1:
         names = ", ".join(f"`{kind}:`" for kind in KINDS)
-        raise InputError(f"is nothing to read: it has to have one of {names}")
+        raise InputError(f"has to have exactly one of {names}")
     [kind] = kinds
     rest = {name: value for name, value in document.items() if name != kind}
     if kind != "exemption":
@@ -210,7 +210,7 @@ def parse_file_document(document: Mapping[str, Any]) -> DefinitionDocument:
             raise InputError(f"has `id` beside `{kind}:`, which is the id")
         return DefinitionDocument(kind, {"id": document[kind], **rest})
     if rest or not isinstance(document[kind], dict):
-        raise InputError("has to have nothing but `exemption:`, with all members below it")
+        raise InputError("can have only `exemption:`, with all members below it")
     return DefinitionDocument(kind, dict(document[kind]))
 
 

@@ -86,7 +86,7 @@ def list_names(names: object, remarks: Remarks) -> list[str]:
     """The sources that a check lists, or its only one; invalid names get a remark."""
     found = [names] if isinstance(names, str) else names if isinstance(names, list) else []
     if not isinstance(names, str | list | None) or not all(isinstance(one, str) for one in found):
-        remarks.change("factIds", "has parts that are left out: they are no texts")
+        remarks.change("factIds", "has parts that are left out: they aren't text")
     return [one for one in found if isinstance(one, str)]
 
 
@@ -105,8 +105,8 @@ def make_resolver(listed: Sequence[str], sources: Sources) -> Callable[[str], Ma
         if len(possible) == 1:
             return {"source": possible[0], "fact": _match_name(possible[0], fact)}
         if not possible:
-            raise LookupError(f"{fact} is a fact of none of: {', '.join(ids) or 'no source'}")
-        raise LookupError(f"{fact} can be a fact of each of: {', '.join(possible)}")
+            raise LookupError(f"{fact} isn't a fact of {' or '.join(ids) or 'any listed source'}")
+        raise LookupError(f"{fact} could be a fact of {' or '.join(possible)}")
 
     return resolve
 
@@ -138,7 +138,7 @@ class TakenOver:
             name: value for name, value in document.items() if value not in (None, [], {}, "")
         }
         if document.get("id") in self.taken(kind):
-            remarks.refuse("id", f"{document['id']} is the id of another one")
+            remarks.refuse("id", f"{document['id']} is already the id of another {kind}")
         for path, name in _list_variables(document):
             remarks.change(path, f"{name} is a variable of the configuration, and isn't filled in")
         if not remarks.refuses:
@@ -271,7 +271,7 @@ def _read_fix_table(given: Mapping[str, Any], name: str, remarks: Remarks) -> Ma
     if isinstance(value, str | list):
         return {"solution": value}
     if value is not None:
-        remarks.change(name, "is left out: it is no object")
+        remarks.change(name, "is left out: it isn't an object")
     return {}
 
 
@@ -283,7 +283,7 @@ def read_fix_text(value: object, path: str, remarks: Remarks) -> str | None:
             lines.append(str(one))
         elif one is not None:
             where = f"{path}[{place}]" if isinstance(value, list) else path
-            remarks.change(where, "is left out: it is no text")
+            remarks.change(where, "is left out: it isn't text")
     return "\n".join(lines) or None
 
 
@@ -295,7 +295,7 @@ def _read_links(given: object, path: str, remarks: Remarks) -> Iterator[tuple[st
             link = next((item[name] for name in _ADDRESSES if item.get(name)), None)
         try:
             if not isinstance(link, str):
-                raise InputError("is no text")
+                raise InputError("isn't text")
             check_definition.parse_link_template(link)
         except InputError as error:
             remarks.change(place, f"is left out: its address {error.message}")
@@ -317,7 +317,7 @@ def _take_first(values: Mapping[str, Any], noun: str, remarks: Remarks) -> Any:
     there = [(path, value) for path, value in values.items() if value]
     for path, value in there[1:]:
         if value != there[0][1]:
-            remarks.change(path, f"is left out: a check has one {noun}, that of {there[0][0]}")
+            remarks.change(path, f"is left out: a check has one {noun}, taken from {there[0][0]}")
     return there[0][1] if there else None
 
 
@@ -386,7 +386,7 @@ class Translation:
         if "condition" in condition:
             shared = condition["condition"]
             if not isinstance(shared, str) or shared not in self._shared:
-                self._remarks.refuse(f"{path}.condition", "names a condition that is not there")
+                self._remarks.refuse(f"{path}.condition", "names a condition that doesn't exist")
                 return {}
             return self.of(self._shared[shared], f"{path}.condition", depth + 1)
         for name in ("all", "any"):
@@ -394,7 +394,7 @@ class Translation:
                 continue
             items, place = condition[name], f"{path}.{name}"
             if not isinstance(items, list) or not items:
-                self._remarks.refuse(place, "has no conditions; the engine takes that for true")
+                self._remarks.refuse(place, "has no conditions, which the engine treats as true")
                 return {name: []}
             return {
                 name: [self.of(item, f"{place}[{i}]", depth + 1) for i, item in enumerate(items)]
@@ -405,9 +405,9 @@ class Translation:
 
     def _leaf(self, condition: dict[str, Any], path: str) -> dict[str, Any]:
         for name in condition.keys() - _LEAF_MEMBERS:
-            self._remarks.refuse(f"{path}.{name}", "is not known here")
+            self._remarks.refuse(f"{path}.{name}", "isn't a member that conditions can have")
         if condition.get("params"):
-            self._remarks.refuse(f"{path}.params", "are arguments of a program; facts have none")
+            self._remarks.refuse(f"{path}.params", "are arguments, which facts don't have")
         reference = self._reference(condition, path)
         operator = condition.get("operator")
         if "value" not in condition:
@@ -428,7 +428,7 @@ class Translation:
             ours = _CONTRARY[operator]
             return {"not": {**reference, "operator": ours, "value": value}}
         if operator not in ENGINE_OPERATORS and operator not in _DECORATED:
-            self._remarks.refuse(f"{path}.operator", f"{operator} is not one of the engine's own")
+            self._remarks.refuse(f"{path}.operator", f"{operator} isn't built into the engine")
         elif operator in ("in", "notIn"):
             value = self._listed(value, f"{path}.value")
         return {**reference, "operator": _DECORATED.get(operator, operator), "value": value}
@@ -438,25 +438,25 @@ class Translation:
             if not all(type(one) in (int, float, str) for one in value):
                 self._remarks.refuse(path, "has more than strings and numbers")
         elif isinstance(value, str):
-            self._remarks.refuse(path, "is a text, in which the engine looks for a part")
+            self._remarks.refuse(path, "is text, in which the engine searches for a substring")
         return value
 
     def _compared_with_null(
         self, reference: dict[str, Any], operator: object, path: str
     ) -> dict[str, Any]:
         if not isinstance(operator, str) or operator not in _NULL:
-            self._remarks.refuse(f"{path}.value", "is null, which only equality can be asked of")
+            self._remarks.refuse(f"{path}.value", "is null, which needs equal or notEqual")
             return reference
         ours = _NULL[operator]
-        self._remarks.change(path, f"compares with null; it asks with {ours} now")
+        self._remarks.change(path, f"compares with null; it becomes {ours}")
         return {**reference, "operator": ours}
 
     def _other(self, value: dict[str, Any], path: str) -> dict[str, Any]:
         if "fact" not in value:
-            self._remarks.refuse(path, "is an object, which no fact is compared with")
+            self._remarks.refuse(path, "is an object, which facts can't be compared with")
             return value
         if value.get("params"):
-            self._remarks.refuse(f"{path}.params", "are arguments of a program; facts have none")
+            self._remarks.refuse(f"{path}.params", "are arguments, which facts don't have")
         return self._reference(value, path)
 
     def _reference(self, condition: Mapping[str, Any], path: str) -> dict[str, Any]:
@@ -471,7 +471,7 @@ class Translation:
         if condition.get("path"):
             inside = make_jmespath(condition["path"])
             if inside is None:
-                self._remarks.refuse(f"{path}.path", "has more than names and places")
+                self._remarks.refuse(f"{path}.path", "has more than names and indexes")
             elif inside:
                 found["path"] = inside
         return found
@@ -537,7 +537,7 @@ def _convert_backstage_check(
     name: str, given: object, sources: Sources, remarks: Remarks
 ) -> dict[str, Any]:
     if not isinstance(given, dict):
-        remarks.refuse("", "is no check")
+        remarks.refuse("", "isn't a check")
         return {}
     if given.get("type") != TYPE:
         remarks.refuse("type", f"has to be {TYPE}")
@@ -545,7 +545,7 @@ def _convert_backstage_check(
         remarks.change(member, "is left out")
     success = given.get("successMetadata")
     if success:
-        remarks.change("successMetadata", "is left out: nothing needs to be done there")
+        remarks.change("successMetadata", "is left out: a check that passes needs no fix")
     return {
         "id": make_identifier(name),
         "title": (read_fix_text(given.get("name"), "name", remarks) or name).replace("\n", " "),
@@ -564,7 +564,7 @@ def _convert_backstage_rule(
     for name in names:
         if name not in sources and name not in RETRIEVERS:
             id_ = make_identifier(name)
-            remarks.change("factIds", f"{name} is taken for the data source {id_}")
+            remarks.change("factIds", f"{name} is assumed to be the data source {id_}")
     rule = given.get("rule")
     if not isinstance(rule, dict):
         remarks.refuse("rule", "is missing")
@@ -579,7 +579,7 @@ def _read_labels(metadata: object, remarks: Remarks) -> list[str]:
     """The categories; an invalid rank gets a remark."""
     given = metadata if isinstance(metadata, dict) else {}
     if given.get("rank") is not None and not isinstance(given["rank"], int):
-        remarks.change("metadata.rank", "is left out: it is no whole number")
+        remarks.change("metadata.rank", "is left out: it isn't a whole number")
     found = read_fix_text(given.get("category"), "metadata.category", remarks)
     return found.split("\n") if found else []
 
@@ -760,7 +760,7 @@ _COMPARISON: Final = re.compile(
 _RANGE: Final = re.compile(rf"(?P<low>{_NUMBER})\s*-\s*(?P<high>{_NUMBER})", re.ASCII)
 _KEYS: Final = ("success", "warning", "error")
 _ANNOTATIONS: Final = (
-    "annotations scorecard.io/ of entities, which change thresholds or switch metrics off, are not "
+    "scorecard.io/ annotations of entities, which change thresholds or switch metrics off, aren't "
     "in this file: give these entities exemptions, or checks of their own"
 )
 _DEEPEST: Final = 5
@@ -905,7 +905,7 @@ def _add_metric(names: Sequence[str], rules: object, sources: Sources, found: Ta
     """Add both checks of a metric, or the reasons why it can't be converted."""
     item, remarks = ".".join(names), Remarks()
     if len(names) < 2:
-        remarks.refuse("thresholds", "are for all metrics of a source, which are not named here")
+        remarks.refuse("thresholds", "apply to all metrics of a source, which aren't named here")
     read = _read_thresholds(rules, remarks)
     keys = [key for key, _ in read]
     if read and not {"success", "error"} <= set(keys):
@@ -944,7 +944,7 @@ def _read_thresholds(rules: object, remarks: Remarks) -> list[tuple[str, Thresho
         key = rule.get("key") if isinstance(rule, dict) else None
         threshold = parse_threshold(rule.get("expression")) if isinstance(rule, dict) else None
         if threshold is None:
-            remarks.refuse(f"{path}.expression", "is none that is known here")
+            remarks.refuse(f"{path}.expression", "isn't a supported comparison or range")
         elif key not in _KEYS:
             remarks.refuse(f"{path}.key", f"is not one of {', '.join(_KEYS)}")
         else:

@@ -42,18 +42,18 @@ CheckPlaces = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="DIR|FILE",
-        help="Files of checks, of YAML or JSON, or directories with them; - is stdin.",
+        help="Check files in YAML or JSON, or directories of them; - is stdin.",
     ),
 ]
 WorkingTree = Annotated[
     str | None,
-    typer.Option("--path", metavar="DIR", help="A working tree with files of entities."),
+    typer.Option("--path", metavar="DIR", help="A working tree with entity files."),
 ]
 CatalogFiles = Annotated[
     list[str] | None,
     typer.Option(
         metavar="FILE",
-        help="A file of the tree with entities beside catalog-info.yaml; may be repeated.",
+        help="Another file of the tree with entities, besides catalog-info.yaml; may be repeated.",
     ),
 ]
 NamedSet = Annotated[
@@ -61,12 +61,12 @@ NamedSet = Annotated[
     typer.Option(
         "--set",
         metavar="NAME",
-        help="The set of the tree's entities, of which stored values may be told.",
+        help="The set of the tree's entities; their stored values may be shown.",
     ),
 ]
 PreviewedEntities = Annotated[
     list[str] | None,
-    typer.Option(metavar="REF", help="Files of checks: only for this one; may be repeated."),
+    typer.Option(metavar="REF", help="Preview check files only for this entity; may be repeated."),
 ]
 
 _STARTER_PATH: Final = "/api/tech-insights/v1/starter-scorecard"
@@ -105,12 +105,13 @@ def preview_results(
     token: Token = None,
     as_json: Json = False,
 ) -> None:
-    """Show what files would change: which entities would pass, fail, or be unknown.
+    """Show which results files would change: what would pass, fail or be unknown.
 
-    With files of checks, for all entities; with --path, for the entities of a working tree and the
-    checks of the server. What rests on facts from elsewhere is told, and is no failure of the tree.
-    Nothing is written. Exit code 1 means that an entity would fail which does not fail now; with
-    --path, a required check. 2 means that something cannot be read, and was left out.
+    Check files are previewed for all entities; with --path, the entities of a working tree are
+    previewed with the checks of the server. Results that depend on facts from elsewhere are marked,
+    and don't count as failures of the tree. Nothing is written. Exit code 1 means that an entity
+    would newly fail a check; with --path, a required check. Exit code 2 means that something could
+    not be read and was left out.
 
     \b
     Examples:
@@ -125,10 +126,10 @@ def preview_results(
 
     refs = [str(parse_ref(one, kind="component")) for one in entity or []]
     if path is None and not places:
-        raise InputError("Give files of checks, or a working tree with --path.")
+        raise InputError("Give check files, or a working tree with --path.")
     for option, told in (("--catalog", catalog), ("--set", set_)) if path is None else ():
         if told:
-            raise InputError(f"{option} is about the tree that --path names.")
+            raise InputError(f"{option} needs --path.")
     read = read_check_files(places) if places else []
     tree = None if path is None else check_previews.collect_tree(path, catalog or [])
     with connect_server(context, server, token) as client:
@@ -361,10 +362,11 @@ def export_checks(
     server: Server = DEFAULT_SERVER,
     token: Token = None,
 ) -> None:
-    """Write checks, scorecards and exemptions of the server as files, of which none is replaced.
+    """Write the server's checks, scorecards and exemptions to new files.
 
-    What is published is written, or the draft of what never was, and the exemptions that are asked
-    for or in force. One without an end is told, as files have to have one.
+    Published versions are written, and the drafts of checks and scorecards that were never
+    published. Exemptions are written if they are requested or approved; those without an end are
+    left out with a note, since files need one. Existing files aren't replaced.
 
     \b
     Examples:
@@ -382,7 +384,8 @@ def export_checks(
     for one in exemptions:
         if one.until is None:
             print_note(
-                f"The exemption of {one.entity} from {one.check or one.scorecard} has no end."
+                f"Left out: the exemption of {one.entity} from {one.check or one.scorecard} "
+                "has no end."
             )
         else:
             found.append(DefinitionDocument("exemption", check_files.exemption_document(one)))

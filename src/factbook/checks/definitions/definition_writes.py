@@ -228,7 +228,7 @@ def _validate_other_fact(
     report: Report,
 ) -> None:
     if other == leaf.fact:
-        report(path, "is the fact itself, which it is compared with")
+        report(path, "is the compared fact itself")
         return
     if other.source == CHECKS:
         report(f"{path}.source", "cannot be the state of a check")
@@ -244,7 +244,7 @@ def _validate_other_fact(
     else:
         is_comparable = fact.type == bound.type or are_numbers
     if not is_comparable:
-        report(path, f"is of type {bound.type}, which {fact.type} is not compared with")
+        report(path, f"is of type {bound.type}, which can't be compared with {fact.type}")
     elif fact.unit != bound.unit and are_numbers:
         report(path, f"is in {bound.unit or 'no unit'}, and {fact.name} in {fact.unit or 'none'}")
 
@@ -430,7 +430,7 @@ def check_tag(stored: StagedDefinition | None, tags: Collection[str] | None) -> 
     if tags is None:
         return
     if stored is None or ("*" not in tags and make_tag(stored) not in tags):
-        raise PreconditionFailedError("It was changed since; read it again, and build on that.")
+        raise PreconditionFailedError("It has changed since you read it; read it again.")
 
 
 class OwnedStaged(OwnedDefinition[StagedDefinition]):
@@ -548,7 +548,7 @@ def _check_still_allowed(
         )
     except InvalidItemsError as error:
         told = "; ".join(f"{one['path']} {one['message']}" for one in error.problem_list)
-        raise ConflictError(f"The rules have changed since it was asked for: {told}.") from None
+        raise ConflictError(f"The rules have changed since the request: {told}.") from None
 
 
 def make_exemption_actor(

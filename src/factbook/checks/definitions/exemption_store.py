@@ -155,7 +155,7 @@ def parse_exemption_request(document: object, now: int) -> ExemptionRequest:
         if until is None and isinstance(document, dict) and "until" in document:
             report("until", document_readers.EMPTY_GUARD)
         if until is not None and until <= max(now, values.get("starts_at", 0)):
-            report("until", "has to be after the start, and not over")
+            report("until", "has to be in the future, and after the start")
 
     values = document_readers.read_document(document, _EXEMPTION_MEMBERS, "exemption", further)
     blank = {"check": None, "scorecard": None, "starts_at": now, "until": None}
@@ -219,7 +219,7 @@ def apply_decision(
         raise InputError(f"comment: can have {_LONGEST_COMMENT} characters at most.")
     _check_approver(actor, rules)
     if decision == "approve" and not own and actor.ref == exemption.requested_by:
-        raise NotAllowedError("An exemption is approved by somebody else than who asked for it.")
+        raise NotAllowedError("Somebody other than the requester has to approve an exemption.")
     after = _STATE_AFTER.get((exemption.state, decision))
     if after is None:
         raise ConflictError(
@@ -240,12 +240,12 @@ def _list_broken_rules(
     """(member, problem) of each rule that the request breaks."""
     most_days = rules.most_days(usual_days)
     if not rules.enabled:
-        yield "check", "a scorecard of it allows no exemptions"
+        yield "check", "is in a scorecard that allows no exemptions"
     if request.until is None:
         if not rules.permanent:
             yield "until", "is required; an exemption without an end is not allowed here"
     elif most_days and request.until - request.starts_at > most_days * DAY:
-        yield "until", f"can be {most_days} days after the start at most"
+        yield "until", f"can be at most {most_days} days after the start"
 
 
 def _check_approver(actor: ExemptionActor, rules: Iterable[ExemptionRules]) -> None:

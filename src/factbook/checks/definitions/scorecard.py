@@ -209,14 +209,14 @@ def _read_levels(value: object, path: str, report: Report) -> tuple[ScorecardLev
     ids = [level.id for level in levels]
     document_readers.report_repeated(ids, path, report, "level")
     if NO_LEVEL_WORD in ids:
-        report(path, f'cannot have the level "{NO_LEVEL_WORD}": so what has no level is called')
+        report(path, f'cannot have the level "{NO_LEVEL_WORD}", which stands for no level')
     return tuple(levels)
 
 
 def _read_entries(value: object, path: str, report: Report) -> tuple[ScorecardEntry, ...]:
     given = document_readers.read_array(value, path, report, MOST_ENTRIES)
     if isinstance(value, list) and not value:
-        report(path, "has to name a check at least")
+        report(path, "has to name at least one check")
     found = tuple(_read_entry(one, f"{path}[{place}]", report) for place, one in enumerate(given))
     document_readers.report_repeated([entry.check for entry in found], path, report, "check")
     return found

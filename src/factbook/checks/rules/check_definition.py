@@ -113,7 +113,7 @@ def parse_template(text: str) -> MessageTemplate:
     if len(pieces) > 2 * _MOST_PLACES:
         raise InputError(f"can have {_MOST_PLACES} values at most")
     if any("{{" in plain or "}}" in plain for plain in pieces[::2]):
-        raise InputError("has {{ without }}, or the other way round")
+        raise InputError("has {{ without }}, or }} without {{")
     parts = [_parse_keys(piece.strip()) if i % 2 else piece for i, piece in enumerate(pieces)]
     return MessageTemplate(tuple(part for part in parts if part))
 
@@ -131,7 +131,7 @@ def parse_link_template(text: str) -> MessageTemplate:
     ):
         raise InputError("is not an address")
     if any(isinstance(part, str) and _MISLEADING.search(part) for part in template.parts):
-        raise InputError("has a space, a backslash or a character that is not seen")
+        raise InputError("has a space, a backslash or an invisible character")
     return template
 
 
@@ -145,7 +145,7 @@ def _parse_keys(text: str) -> TemplateKeys:
         position = found.end()
     if position < len(text) or not keys or not all(keys):
         example = "metadata.name or facts.github['issues.open']"
-        raise InputError(f"has {{{{ {text[:80]} }}}}, which is no path such as {example}")
+        raise InputError(f"has {{{{ {text[:80]} }}}}, which isn't a path such as {example}")
     if keys[0] == "facts" and len(keys) != 3:
         raise InputError("has to name facts as facts.SOURCE['FACT']")
     return tuple(keys)

@@ -471,7 +471,7 @@ def _check_list(value: object) -> str | None:
 
 def _check_time(value: object) -> str | None:
     if isinstance(value, date):
-        return "has to be in quotes, since YAML takes it for something else than text"
+        return "has to be in quotes, since YAML reads it as a date otherwise"
     if isinstance(value, dict):
         return _check_duration(value)
     try:
@@ -667,7 +667,7 @@ def read_operator_value(
         return None
     if found.form is ValueForm.NOTHING:
         if document.get("value") is not None:
-            report(f"{path}.value", f"is not for the operator {found.name}, which takes none")
+            report(f"{path}.value", f"has to be left out: the operator {found.name} takes no value")
         return None
     if "value" not in document:
         report(f"{path}.value", f"is required by the operator {found.name}")

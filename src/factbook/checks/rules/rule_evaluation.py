@@ -751,7 +751,7 @@ def _find_unknown_reason(
             f"{CHECK_ERROR}: the patterns of this check take too long for {leaf.fact.fact}; "
             "write fewer or smaller ones"
         )
-    return f"{CHECK_ERROR}: {leaf.operator} cannot be asked of this value"
+    return f"{CHECK_ERROR}: {leaf.operator} can't be applied to this value"
 
 
 def _shorten_value(value: Any) -> Any:
