@@ -69,19 +69,15 @@ class ClientFactory:
         new: Governor,
         further: Mapping[str, HttpClient] | None = None,
     ) -> HttpClient:
-        sender, clock = self._sender(shared, name, url), self._clock
+        # A sender for each credential and address; a shared one would delay unrelated calls.
+        sender, clock = shared.senders.get((name, url)), self._clock
+        if sender is None or sender.closed:
+            sender = shared.senders[name, url] = self._network.sender(url)
         governor = shared.governors.setdefault(name, new)
         credential = authorize(HttpClient(url, sender, governor=governor, clock=clock))
         return HttpClient(
             url, sender, credential=credential, governor=governor, further=further, clock=clock
         )
-
-    def _sender(self, shared: "_Shared", name: str, url: str) -> "Sender":
-        """The sender of one credential and address; a shared one would delay unrelated calls."""
-        found = shared.senders.get((name, url))
-        if found is None or found.closed:
-            found = shared.senders[name, url] = self._network.sender(url)
-        return found
 
 
 class _Shared(NamedTuple):
@@ -181,7 +177,12 @@ async def sweep_memories(database: Database, source_ids: list[str], now: int) ->
     orphans = [id_ for (id_,) in await database.all(_ORPHANED, (source_ids,))]
     if not (outlived or orphans):
         return 0
-    return await database.write(lambda transaction: _sweep_memories(transaction, orphans, now))
+
+    def delete_outlived(transaction: Transaction) -> int:
+        expired = transaction.run(_DELETE_EXPIRED, (now,))
+        return expired + transaction.run(_ORPHANS, (now - _ORPHANS_KEPT, orphans))
+
+    return await database.write(delete_outlived)
 
 
 def delete_source_memories(transaction: Transaction, source_id: str) -> None:
@@ -222,11 +223,6 @@ def _memory_texts(value: bytes) -> Iterator[str]:
 
 def _delete_memories(transaction: Transaction, *, keys: list[tuple[str, str]]) -> None:
     transaction.many("DELETE FROM memories WHERE source_id = ? AND key = ?", keys)
-
-
-def _sweep_memories(transaction: Transaction, orphans: list[str], now: int) -> int:
-    outlived = transaction.run(_DELETE_EXPIRED, (now,))
-    return outlived + transaction.run(_ORPHANS, (now - _ORPHANS_KEPT, orphans))
 
 
 _GET_MEMORIES = """

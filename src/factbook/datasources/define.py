@@ -311,13 +311,24 @@ async def list_connections(database: Database, registry: Registry) -> list[Conne
     await registry.latest()
     users = await _sources_by_connection(database)
     configured = registry.configured
-    found = [_configured_detail(name, one, users.get(name, ())) for name, one in configured.items()]
+    details = [
+        ConnectionDetail(
+            name,
+            connection.base_url,
+            connection.methods,
+            connection.at_once,
+            dict.fromkeys(sorted(map(str.lower, connection.headers))),
+            connection.shared_with,
+            users.get(name, ()),
+        )
+        for name, connection in configured.items()
+    ]
     for stored in await stores.list_stored_connections(database):
         if stored.name not in configured:
             usable = registry.connections.get(stored.name)
             problem = usable.problem if isinstance(usable, Unusable) else None
-            found.append(_stored_detail(stored, users.get(stored.name, ()), problem))
-    return sorted(found, key=lambda one: one.name)
+            details.append(_stored_detail(stored, users.get(stored.name, ()), problem))
+    return sorted(details, key=lambda detail: detail.name)
 
 
 async def list_shared_connections(
@@ -396,13 +407,6 @@ def _check_name(name: str, registry: Registry) -> None:
 def no_such_connection(name: str, known: Iterable[ConnectionDetail]) -> NotFoundError:
     """The error for an unknown connection, with the names that the caller may see."""
     return no_such("connection", name, [one.name for one in known])
-
-
-def _configured_detail(name: str, one: SourceConnection, users: Sequence[str]) -> ConnectionDetail:
-    headers = dict.fromkeys(sorted(map(str.lower, one.headers)))
-    return ConnectionDetail(
-        name, one.base_url, one.methods, one.at_once, headers, one.shared_with, users
-    )
 
 
 def _stored_detail(

@@ -241,7 +241,12 @@ def store_connection(
         connection.shared_with,
     )
     created = (now, actor) if before is None else (before.created_at, before.created_by)
-    row = (name, _encode_json(options), _seal_headers(name, connection, key), *created, now, actor)
+    sealed = None
+    if connection.headers:
+        beside = _sealed_with(name, connection.base_url)
+        content = msgspec.json.encode(connection.headers)
+        sealed = encryption.seal_secret(key, _LABEL, beside, content)
+    row = (name, _encode_json(options), sealed, *created, now, actor)
     transaction.run(_PUT_CONNECTION, row)
     source_store.raise_revision(transaction)
     return _stored_connection(row)
@@ -366,13 +371,6 @@ def _not_opened_problem(name: str) -> str:
         f"The headers of the connection {name!r} cannot be opened: they were sealed under another "
         "token key. Give their values again."
     )
-
-
-def _seal_headers(name: str, connection: SourceConnection, key: bytes) -> bytes | None:
-    if not connection.headers:
-        return None
-    content = msgspec.json.encode(connection.headers)
-    return encryption.seal_secret(key, _LABEL, _sealed_with(name, connection.base_url), content)
 
 
 def _open_headers(row: Row, key: bytes) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -22,7 +23,7 @@ from factbook.datasources.stores import source_store
 from factbook.errors import InputError
 from factbook.integrations.integration import Collected, Integration, Probe
 from factbook.outbound.client import HttpClient
-from factbook.outbound.outcomes import Answer, Missing
+from factbook.outbound.outcomes import Missing
 from factbook.storage import Database
 
 # Largest part of an answer that is shown, in bytes.
@@ -159,20 +160,16 @@ async def check_credential(
     probes = integration.probes
     shown = list(await asyncio.gather(*(_run_probe(client, probe, now) for probe in probes)))
     refused = any(one.missing is not None and "" in one.facts for one in shown)
-    if refused or not _depends_on_target(integration):
+    depends_on_target = integration.read is not None or not integration.probes
+    if refused or not depends_on_target:
         return CredentialCheck(shown, None, {})
-    found = await _find_example(database, integration)
-    if found is None:
+    example = await _find_example(database, integration)
+    if example is None:
         return CredentialCheck(shown, None, {})
-    ref, target = found
+    ref, target = example
     memory = DatabaseMemory(database, integration.source.id, now)
     collected = await integration.collect([target], client, memory, now)
     return CredentialCheck(shown, ref, collected.get(target, Collected()).missing)
-
-
-def _depends_on_target(integration: Integration) -> bool:
-    """Return true if rights depend on the target."""
-    return integration.read is not None or not integration.probes
 
 
 async def _run_probe(client: HttpClient, probe: Probe, now: int) -> ProbeResult:
@@ -188,9 +185,11 @@ async def _run_probe(client: HttpClient, probe: Probe, now: int) -> ProbeResult:
         attempts=1,
     )
     fine = answer.ok or answer.status in probe.also
-    return ProbeResult(
-        probe.right, None if fine else answer.missing, probe.facts, _clock_lead(answer, now)
-    )
+    ahead = None
+    with suppress(KeyError, ValueError, OverflowError):
+        moment = parsedate_to_datetime(answer.headers["date"])
+        ahead = round(moment.timestamp() * SECOND) - now
+    return ProbeResult(probe.right, None if fine else answer.missing, probe.facts, ahead)
 
 
 async def _find_example(database: Database, integration: Integration) -> tuple[str, str] | None:
@@ -203,14 +202,6 @@ async def _find_example(database: Database, integration: Integration) -> tuple[s
         if isinstance(target, str):
             return ref, target
     return None
-
-
-def _clock_lead(answer: Answer, now: int) -> int | None:
-    try:
-        moment = parsedate_to_datetime(answer.headers["date"])
-        return round(moment.timestamp() * SECOND) - now
-    except (KeyError, ValueError, OverflowError):
-        return None
 
 
 def places_of_reason(missing: dict[str, Missing], reasons: Sequence[str]) -> dict[str, list[str]]:

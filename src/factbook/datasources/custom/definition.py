@@ -298,20 +298,16 @@ def read_source_definition(document: Any) -> CustomSourceDefinition:
 def _further_problems(document: Any, found: Iterable[Problem]) -> list[Problem]:
     """Further problems, found without the members that already have one."""
     paths = [problem["path"] for problem in found]
-    if not isinstance(document, dict) or not _is_readable(document, paths):
+    if not isinstance(document, dict) or not isinstance(document.get(_SCHEMA_MEMBER), dict):
+        return []
+    # Without the handler or the whole schema, there is nothing to read.
+    if _SCHEMA_MEMBER in paths or any(path.partition(".")[0] == _HANDLER_MEMBER for path in paths):
         return []
     try:
         parse_source_definition(_without_members(document, paths))
     except InvalidItemsError as error:
         return [one for one in error.problem_list if _is_new_problem(one["path"], paths)]
     return []
-
-
-def _is_readable(document: Mapping[str, Any], paths: Iterable[str]) -> bool:
-    """True if the second step can read the document."""
-    schema = document.get(_SCHEMA_MEMBER)
-    is_handled = not any(path.partition(".")[0] == _HANDLER_MEMBER for path in paths)
-    return is_handled and isinstance(schema, dict) and _SCHEMA_MEMBER not in paths
 
 
 def _without_members(document: Mapping[str, Any], paths: Iterable[str]) -> dict[str, Any]:

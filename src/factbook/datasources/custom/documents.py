@@ -31,7 +31,12 @@ def read_body(body: bytes, format_: Format) -> Any:
     body = text_files.utf_8(body)
     if format_ == "text":
         return body.decode("utf-8", errors="replace")
-    return _decode_json(body) if format_ == "json" else _decode_yaml(body)
+    if format_ == "json":
+        return _decode_json(body)
+    # Slow to import, and unused without YAML sources.
+    from factbook.datasources.custom import yaml_text  # noqa: PLC0415
+
+    return yaml_text.plain_document(body)
 
 
 def _decode_json(body: bytes) -> Any:
@@ -43,13 +48,6 @@ def _decode_json(body: bytes) -> Any:
         raise UnreadableDocumentError(_TOO_DEEP) from None
     _check_depth(document)
     return document
-
-
-def _decode_yaml(body: bytes) -> Any:
-    # Slow to import, and unused without YAML sources.
-    from factbook.datasources.custom import yaml_text  # noqa: PLC0415
-
-    return yaml_text.plain_document(body)
 
 
 def _check_depth(document: Any) -> None:

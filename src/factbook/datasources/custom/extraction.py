@@ -263,10 +263,17 @@ class Pattern(Struct, frozen=True):
                 return list(dict.fromkeys(self._all(text)))
             except TimeoutError:
                 return TOO_SLOW
-        found = self.pattern.expression.search(text)
+        match = self.pattern.expression.search(text)
         if self.type == "boolean":
-            return found is not None
-        return NO_SUCH_VALUE if found is None else _convert_text(_matched_text(found), self.type)
+            return match is not None
+        if match is None:
+            return NO_SUCH_VALUE
+        value = _matched_text(match)
+        for convert in {"integer": (int, float), "float": (float,)}.get(self.type, ()):
+            with suppress(ValueError):
+                return convert(value)
+        # Text that does not fit is kept, and refused by the schema.
+        return value
 
     def _all(self, text: bytes) -> Iterator[str]:
         """Every occurrence; raises TimeoutError, as each search may scan the whole text."""
@@ -367,26 +374,16 @@ def _bound_copies(node: Mapping[str, Any], function: str | None = None) -> int:
         return max(1, sum(children))
     if name is not None and name not in FactbookFunctions.FUNCTION_TABLE:
         raise InputError(f"has no function {name}")
-    if name == "join" and not _is_short_glue(node["children"][0]):
-        raise InputError(f"can join with a literal text of {_LONGEST_GLUE} characters only")
+    if name == "join":
+        glue = node["children"][0]
+        if glue["type"] != "literal" or len(str(glue["value"])) > _LONGEST_GLUE:
+            raise InputError(f"can join with a literal text of {_LONGEST_GLUE} characters only")
     return math.prod(children) * _GROWTH.get(name or "", 1)
-
-
-def _is_short_glue(glue: Mapping[str, Any]) -> bool:
-    return glue["type"] == "literal" and len(str(glue["value"])) <= _LONGEST_GLUE
 
 
 def _matched_text(match: "re2._Match[bytes]") -> str:
     found = match[1] if match.re.groups and match[1] is not None else match[0]
     return str(found, errors="replace")
-
-
-def _convert_text(text: str, type_: FactType) -> Any:
-    """The text converted to the type; text that does not fit is kept, and refused by the schema."""
-    for read in {"integer": (int, float), "float": (float,)}.get(type_, ()):
-        with suppress(ValueError):
-            return read(text)
-    return text
 
 
 class NoValueError(Exception):

@@ -70,7 +70,12 @@ def build_needles(values: Iterable[str]) -> Needles:
     folded: set[bytes] = set()
     for secret in _drop_containing({part for value in values for part in _secret_parts(value)}):
         raw = secret.encode()
-        exact.update(_both_encodings(map(_join_lines, _base64_core(raw))))
+        # The base64 characters that encode the secret alone, after none, one or two other bytes.
+        for before in range(3):
+            bits = 8 * before
+            first, end = -(-bits // 6), (bits + 8 * len(raw)) // 6
+            core = base64.b64encode(bytes(before) + raw)[first:end]
+            exact.update(_both_encodings([_join_lines(core)]))
         folded.update(_both_encodings([raw.hex().encode()]))
         # Bodies are unescaped, so escapes within a secret are undone too.
         forms = (
@@ -80,7 +85,12 @@ def build_needles(values: Iterable[str]) -> Needles:
         )
         plain = {form for form in forms if len(form) >= SHORTEST_SECRET}
         exact |= plain
-        folded |= {form.lower() for form in plain if not _is_word(form)}
+        # Not text in one case and without digits: any answer may contain it in another case.
+        folded |= {
+            form.lower()
+            for form in plain
+            if re.search(rb"[0-9]", form) or not (form.islower() or form.isupper())
+        }
     return Needles(frozenset(exact), frozenset(folded))
 
 
@@ -131,19 +141,6 @@ def _both_encodings(texts: Iterable[bytes]) -> Iterator[bytes]:
         yield from (text, text[::-1])
 
 
-def _is_word(text: bytes) -> bool:
-    """True for text in one case and without digits: any answer may contain it in another case."""
-    return not re.search(rb"[0-9]", text) and (text.islower() or text.isupper())
-
-
-def _base64_core(secret: bytes) -> Iterator[bytes]:
-    """The characters that encode the secret alone, after none, one or two other bytes."""
-    for before in range(3):
-        bits = 8 * before
-        first, end = -(-bits // 6), (bits + 8 * len(secret)) // 6
-        yield base64.b64encode(bytes(before) + secret)[first:end]
-
-
 def _join_lines(text: bytes) -> bytes:
     return text.translate(_ONE_ALPHABET, _BLANKS)
 
@@ -162,15 +159,14 @@ class _Meanings(dict[bytes, bytes]):
 
     def __missing__(self, escape: bytes) -> bytes:
         if escape[:1] == b"&":
-            return self._entity(escape[1:].rstrip(b";")) or escape
+            name = escape[1:].rstrip(b";")
+            if name[:1] != b"#":
+                return _NAMED_CHARACTERS.get(name, b"") or escape
+            code = int(name[2:], 16) if name[1:2] in {b"x", b"X"} else int(name[1:])
+            return _encode_character(code) or escape
         if escape[:1] == b"%" or escape[1:2] in {b"u", b"x"}:
             return _encode_character(int(escape.lstrip(b"%\\ux"), 16))
         return b"" if escape[1:] in {b"n", b"r", b"t", b"f", b"b"} else escape[1:]
-
-    def _entity(self, name: bytes) -> bytes:
-        if name[:1] != b"#":
-            return _NAMED_CHARACTERS.get(name, b"")
-        return _encode_character(int(name[2:], 16) if name[1:2] in {b"x", b"X"} else int(name[1:]))
 
 
 def _encode_character(code: int) -> bytes:
@@ -581,11 +577,16 @@ class Files(Protocol):
 def local_integration(definition: CustomSourceDefinition, files: Files) -> Integration:
     """The integration of a source that reads files, directories or entities."""
     is_file = definition.type == "repository-file"
+    find_target: Callable[[Mapping[str, Any]], str | Missing]
+    if definition.type == "entity":
+        find_target = partial(_seen_members, _seen_predicate(definition))
+    else:
+        find_target = partial(_repository_place, definition, files)
     return Integration(
         source=definition.source,
         credential=f"custom-{definition.source.id}",
         at_once=_BATCHES_AT_ONCE if is_file else 1,
-        target=_target_finder(definition, files),
+        target=find_target,
         batches=partial(split_targets, size=_FILES_IN_BATCH if is_file else _DOCUMENTS_IN_BATCH),
         collect=partial(collect_targets, definition, local_reader(definition, files)),
     )
@@ -635,14 +636,6 @@ def repository_path(definition: CustomSourceDefinition, entity: Mapping[str, Any
     return Missing(Outcome.NO_ANNOTATION, "a path that cannot be") if "\0" in path else path
 
 
-def _target_finder(
-    definition: CustomSourceDefinition, files: Files
-) -> Callable[[Mapping[str, Any]], str | Missing]:
-    if definition.type == "entity":
-        return partial(_seen_members, _seen_predicate(definition))
-    return partial(_repository_place, definition, files)
-
-
 def _seen_members(is_seen: Callable[[str], bool], entity: Mapping[str, Any]) -> str:
     """The members of an entity that the source reads, as the target of a run.
 
@@ -662,18 +655,12 @@ def _repository_place(
     path = repository_path(definition, entity)
     if isinstance(path, Missing):
         return path
-    parts = (
-        (*place, path)
-        if definition.type == "repository-file"
-        else (_entity_reference(entity), path)
-    )
-    return msgspec.json.encode(parts).decode()
-
-
-def _entity_reference(entity: Mapping[str, Any]) -> str:
+    if definition.type == "repository-file":
+        return msgspec.json.encode((*place, path)).decode()
     metadata = entity["metadata"]
     namespace = metadata.get("namespace", DEFAULT_NAMESPACE)
-    return str(EntityRef.of(entity["kind"], namespace, metadata["name"]))
+    reference = str(EntityRef.of(entity["kind"], namespace, metadata["name"]))
+    return msgspec.json.encode((reference, path)).decode()
 
 
 def _seen_predicate(definition: CustomSourceDefinition) -> Callable[[str], bool]:

@@ -4,6 +4,7 @@ Limited to the equivalent of JSON: one document, without anchors.
 """
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
@@ -43,8 +44,9 @@ def write_yaml(document: dict[str, Any]) -> str:
 
 def _read_yaml_body(body: bytes) -> Any:
     try:
-        if body.lstrip()[:1] == b"{" and (found := _decode_json(body)) is not None:
-            return found
+        if body.lstrip()[:1] == b"{":
+            with suppress(UnreadableDocumentError):  # it may be YAML in braces
+                return documents.read_body(body, "json")
         check_yaml(body)
         return safe_yaml.load_as_json(body, safe_yaml.UniqueLoader)
     except UnreadableDocumentError as error:
@@ -79,14 +81,6 @@ def check_yaml(body: bytes) -> None:
         safe_yaml.check(body, documents.DEEPEST_DOCUMENT, most_parts=documents.MOST_YAML_PARTS)
     except safe_yaml.LimitError as error:
         raise UnreadableDocumentError(str(error)) from None
-
-
-def _decode_json(body: bytes) -> Any:
-    """The value if the text is JSON; None if it may be YAML in braces."""
-    try:
-        return documents.read_body(body, "json")
-    except UnreadableDocumentError:
-        return None
 
 
 def _yaml_error(path: str, message: str) -> InvalidItemsError:
