@@ -410,9 +410,14 @@ def _entity_path(ref: str) -> str:
 
 def _read_problems(warn: Callable[[str], None] | None, response: httpx2.Response) -> list[str]:
     if response.is_success:
-        if warn is not None:
-            for sentence in _read_warnings(response):
-                warn(sentence)
+        if warn is None:
+            return []
+        try:
+            warnings = msgspec.json.decode(response.headers.get(_WARNINGS, "[]"), type=list[str])
+        except (msgspec.DecodeError, RecursionError):
+            return []  # another program's header
+        for warning in warnings:
+            warn(warning)
         return []
     try:
         invalid = msgspec.json.decode(response.content, type=_Invalid)
@@ -420,13 +425,6 @@ def _read_problems(warn: Callable[[str], None] | None, response: httpx2.Response
         # An unreadable request also gets 400.
         raise read_refusal(response) from None
     return [error.message for error in invalid.errors]
-
-
-def _read_warnings(response: httpx2.Response) -> list[str]:
-    try:
-        return msgspec.json.decode(response.headers.get(_WARNINGS, "[]"), type=list[str])
-    except (msgspec.DecodeError, RecursionError):
-        return []  # another program's header
 
 
 def data_sources(*, limit: int | None = None, cursor: str | None = None) -> Call[DataSourcePage]:

@@ -81,16 +81,12 @@ def _client_options(server: str, token: str | None) -> dict[str, Any]:
         raise ValueError(f"{server!r} is no server address: it begins with http:// or https://.")
     headers = {"accept": "application/json", "content-type": "application/json"}
     if token is not None:
-        headers["authorization"] = f"Bearer {_sendable(token)}"
+        token = token.strip()
+        # Checked here because the HTTP library's own error message quotes the header.
+        if not (token.isascii() and token.isprintable()):
+            raise ValueError("The token has characters that a token cannot have.")
+        headers["authorization"] = f"Bearer {token}"
     return {"base_url": server, "headers": headers}
-
-
-def _sendable(token: str) -> str:
-    token = token.strip()
-    # Checked here because the HTTP library's own error message quotes the header.
-    if not (token.isascii() and token.isprintable()):
-        raise ValueError("The token has characters that a token cannot have.")
-    return token
 
 
 def _request_arguments(call: Call[T], word: str) -> dict[str, Any]:

@@ -86,7 +86,12 @@ class Admission:
         The request keeps a read or write slot until `leave`.
         """
         request.gate = line = self._writes if writes else self._reads
-        if self._is_late(now) or not line.is_open:
+        if self._turn is None:
+            self._turn = now
+            # Runs in the loop's next turn, before requests that arrive in the meantime.
+            asyncio.get_running_loop().call_soon(self._turn_over)
+        is_late = now - self._turn > _LONGEST_TURN and self._admitted >= _ALWAYS
+        if is_late or not line.is_open:
             self._look_later()
             await line.wait(now)
         else:
@@ -122,13 +127,6 @@ class Admission:
             yield
         finally:
             room.give_back(size)
-
-    def _is_late(self, now: float) -> bool:
-        if self._turn is None:
-            self._turn = now
-            # Runs in the loop's next turn, before requests that arrive in the meantime.
-            asyncio.get_running_loop().call_soon(self._turn_over)
-        return now - self._turn > _LONGEST_TURN and self._admitted >= _ALWAYS
 
     def _turn_over(self) -> None:
         self._turn, self._admitted = None, 0
@@ -344,7 +342,14 @@ class Hosts:
                 "This server does not answer for the host of this request. Set public_url to the "
                 "address that clients use, or name the host in allowed_hosts."
             )
-        if origin is not None and not self._allows_origin(origin.decode("latin-1"), host or b""):
+        if origin is None:
+            return
+        address, own = origin.decode("latin-1"), (host or b"").decode("latin-1").lower()
+        try:
+            is_allowed = address in self._origins or urlsplit(address).netloc.lower() == own
+        except ValueError:  # not an address
+            is_allowed = False
+        if not is_allowed:
             raise NotAllowedError(
                 "The origin of this request may not call this server; "
                 "the setting allowed_origins names those that may."
@@ -354,23 +359,16 @@ class Hosts:
         if host is None:  # HTTP/1.0 clients; never a browser
             return addresses
         text = host.decode("latin-1").lower()
-        found = _HOST.fullmatch(text)
-        name = (found[1] or found[2]) if found else ""
-        return bool({text, name} & self._names) or (
-            addresses and (name == "localhost" or _is_address(name))
-        )
-
-    def _allows_origin(self, origin: str, host: bytes) -> bool:
-        own = host.decode("latin-1").lower()
-        try:
-            return origin in self._origins or urlsplit(origin).netloc.lower() == own
-        except ValueError:  # not an address
+        parts = _HOST.fullmatch(text)
+        name = (parts[1] or parts[2]) if parts else ""
+        if {text, name} & self._names:
+            return True
+        if not addresses:
             return False
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True
+        if name == "localhost":
+            return True
+        try:
+            ipaddress.ip_address(name)
+        except ValueError:
+            return False
+        return True

@@ -73,10 +73,14 @@ def _claude_code(url: str, token: str | None) -> str:
     )
 
 
+def _render_servers(key: str, url: str, headers: dict[str, str]) -> str:
+    """The file of clients that list servers as `mcpServers`; `key` is the member for the URL."""
+    return _json({"mcpServers": {_NAME: {key: url, "headers": headers}}})
+
+
 # https://cursor.com/docs/mcp
 def _cursor(url: str, token: str | None) -> str:
-    headers = _header(token, f"${{env:{VARIABLE}}}")
-    return _json({"mcpServers": {_NAME: {"url": url, "headers": headers}}})
+    return _render_servers("url", url, _header(token, f"${{env:{VARIABLE}}}"))
 
 
 # https://cursor.com/docs/context/mcp/install-links
@@ -109,18 +113,6 @@ def _vscode_link(url: str) -> str:
     server = json.loads(_vscode(url, None))["servers"][_NAME]
     config = {"name": _NAME, **server, "inputs": _VSCODE_INPUTS}
     return f"vscode:mcp/install?{quote(json.dumps(config))}"
-
-
-# https://docs.windsurf.com/windsurf/cascade/mcp
-def _windsurf(url: str, token: str | None) -> str:
-    headers = _header(token, f"${{env:{VARIABLE}}}")
-    return _json({"mcpServers": {_NAME: {"serverUrl": url, "headers": headers}}})
-
-
-# https://geminicli.com/docs/tools/mcp-server and https://geminicli.com/docs/reference/configuration
-def _gemini_cli(url: str, token: str | None) -> str:
-    headers = _header(token, f"${{{VARIABLE}}}")
-    return _json({"mcpServers": {_NAME: {"httpUrl": url, "headers": headers}}})
 
 
 # https://developers.openai.com/codex/mcp
@@ -198,12 +190,20 @@ AGENTS = {
         link=_vscode_link,
     ),
     "windsurf": Agent(
-        "Windsurf", "~/.codeium/windsurf/mcp_config.json", _windsurf, _from_environment("Windsurf")
+        "Windsurf",
+        "~/.codeium/windsurf/mcp_config.json",
+        # https://docs.windsurf.com/windsurf/cascade/mcp
+        lambda url, token: _render_servers(
+            "serverUrl", url, _header(token, f"${{env:{VARIABLE}}}")
+        ),
+        _from_environment("Windsurf"),
     ),
     "gemini-cli": Agent(
         "Gemini CLI",
         ".gemini/settings.json of a project, or ~/.gemini/settings.json",
-        _gemini_cli,
+        # https://geminicli.com/docs/tools/mcp-server
+        # and https://geminicli.com/docs/reference/configuration
+        lambda url, token: _render_servers("httpUrl", url, _header(token, f"${{{VARIABLE}}}")),
         _from_environment("Gemini CLI"),
     ),
     "codex": Agent("Codex", "~/.codex/config.toml", _codex, _from_environment("Codex")),

@@ -11,7 +11,7 @@ from factbook.checks.results import result_queries
 from factbook.checks.scorecard_figures import LevelFilter, ScorecardInEffect
 from factbook.clock import iso, iso_or_none
 from factbook.facts import across
-from factbook.facts.across import EntityValue, ValueQuery
+from factbook.facts.across import ValueQuery
 from factbook.storage import Database
 
 CSV: Final = "text/csv"
@@ -60,12 +60,12 @@ async def stream_value_lines(database: Database, asked: ValueQuery) -> AsyncIter
     """Stream entities with their values of a fact as CSV lines, by reference."""
     yield render_csv_line(_HEADER).encode()
     async for rows in across.list_all_values(database, asked):
-        yield "".join(render_csv_line(_list_value_cells(row)) for row in rows).encode()
-
-
-def _list_value_cells(row: EntityValue) -> tuple[object, ...]:
-    kept = None if row.value is None else ("true" if row.kept else "false")
-    return row.ref, render_plain_cell(row.value), row.reason, iso_or_none(row.at), kept, kept
+        lines = []
+        for row in rows:
+            kept = None if row.value is None else ("true" if row.kept else "false")
+            value, time = render_plain_cell(row.value), iso_or_none(row.at)
+            lines.append(render_csv_line((row.ref, value, row.reason, time, kept, kept)))
+        yield "".join(lines).encode()
 
 
 def render_plain_cell(value: Any) -> object:

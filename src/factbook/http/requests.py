@@ -340,17 +340,19 @@ class Proxies:
             return peer
         address = peer
         for hop in reversed(forwarded_for.split(",")):
-            if not self._is_trusted(address):
+            try:
+                proxy = ipaddress.ip_address(address)
+            except ValueError:
                 break
-            address = _strip_port(hop.strip())
+            if not any(proxy in network for network in self._trusted):
+                break
+            address = hop.strip()
+            # Some proxies add a port: `192.0.2.1:5000`, `[2001:db8::1]:5000`.
+            if address.startswith("["):
+                address = address[1:].partition("]")[0]
+            elif address.count(":") == 1:
+                address = address.partition(":")[0]
         return address
-
-    def _is_trusted(self, text: str) -> bool:
-        try:
-            address = ipaddress.ip_address(text)
-        except ValueError:
-            return False
-        return any(address in network for network in self._trusted)
 
 
 def get_client_address(scope: Scope, proxies: Proxies) -> str:
@@ -360,13 +362,6 @@ def get_client_address(scope: Scope, proxies: Proxies) -> str:
     hops = [text for name, text in scope["headers"] if name == b"x-forwarded-for"]
     forwarded_for = b",".join(hops).decode("latin-1") if hops else None
     return proxies.client(client[0] if client else "", forwarded_for)
-
-
-def _strip_port(hop: str) -> str:
-    """Strip the port that some proxies add: `192.0.2.1:5000`, `[2001:db8::1]:5000`."""
-    if hop.startswith("["):
-        return hop[1:].partition("]")[0]
-    return hop.partition(":")[0] if hop.count(":") == 1 else hop
 
 
 # Page that accepts an invitation.

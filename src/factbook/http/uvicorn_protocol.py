@@ -11,7 +11,7 @@ import asyncio
 import socket
 import struct
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, ClassVar, Final
 
@@ -64,7 +64,13 @@ def refuse_head(method: bytes, version: str, headers: Headers) -> bytes:
             return _BAD
     if version == "1.1" and b"host" not in values:
         return _BAD
-    return b"" if _has_one_end(version, values) else _BAD
+    length, coding = values.get(b"content-length"), values.get(b"transfer-encoding")
+    if coding is None:
+        has_one_end = length is None or length.strip(_BLANKS).isdigit()
+    else:
+        is_chunked = coding.strip(_BLANKS).lower() == b"chunked"
+        has_one_end = is_chunked and version == "1.1" and length is None
+    return b"" if has_one_end else _BAD
 
 
 def asks_to_wait(headers: Headers) -> bool:
@@ -77,14 +83,6 @@ def without_upgrade(method: bytes, target: bytes, version: str, headers: Headers
     lines = [b"%s %s HTTP/%s" % (method, target, version.encode())]
     lines += [b"%s: %s" % (name, value) for name, value in headers if name != b"upgrade"]
     return b"\r\n".join([*lines, b"", b""])
-
-
-def _has_one_end(version: str, values: Mapping[bytes, bytes]) -> bool:
-    length, coding = values.get(b"content-length"), values.get(b"transfer-encoding")
-    if coding is not None:
-        is_chunked = coding.strip(_BLANKS).lower() == b"chunked"
-        return is_chunked and version == "1.1" and length is None
-    return length is None or length.strip(_BLANKS).isdigit()
 
 
 class Tally:
