@@ -106,18 +106,14 @@ def _is_common_password(password: str, name: str) -> bool:
     cores |= {core.translate(_LEET).strip(_AROUND) for core in cores}
     common = _read_common_passwords() | {name.casefold(), "factbook"}
     for core in cores:
-        unit = _find_repeated_unit(core)
+        # The shortest text whose repetition makes up the core.
+        unit = core[: (core + core).find(core, 1)] if core else ""
         is_short = len(unit) <= _SHORTEST_COMMON and len(unit) < len(core)
         is_common = is_short or unit in common or any(unit in run for run in _RUNS)
         rest = len(text) - len(core)
         if is_common and len(core) >= _SHORTEST_COMMON and rest <= _MOST_AROUND:
             return True
     return False
-
-
-def _find_repeated_unit(text: str) -> str:
-    """Find the shortest unit whose repetition makes up the text."""
-    return text[: (text + text).find(text, 1)] if text else ""
 
 
 @cache

@@ -179,7 +179,11 @@ def create_user(
         ),
     )
     if not made:
-        raise _make_name_taken_error(transaction, ref)
+        if transaction.one("SELECT 1 FROM people WHERE ref = ?", (ref,)):
+            raise ConflictError(f"There is already a person {ref}.")
+        raise ConflictError(
+            "This account of the OpenID Connect provider already belongs to someone."
+        )
     invitations.withdraw_invitations_by(transaction, invitations.FIRST_START)
     has_password = password is not None
     return Person(
@@ -362,7 +366,8 @@ def _require_another_administrator(transaction: Transaction, ref: str) -> None:
 
     Administrators by a group don't count: the identity provider could remove them all.
     """
-    _require_user(transaction, ref)
+    if transaction.one("SELECT 1 FROM people WHERE ref = ?", (ref,)) is None:
+        raise _make_unknown_user_error(ref)
     enabled = transaction.all(
         "SELECT ref FROM people WHERE coalesce(given_role, role) = ? AND disabled_at IS NULL",
         (permissions.ADMINISTRATOR,),
@@ -376,19 +381,8 @@ def _update_user(transaction: Transaction, ref: str, column: str, value: str | i
         raise _make_unknown_user_error(ref)
 
 
-def _require_user(transaction: Transaction, ref: str) -> None:
-    if transaction.one("SELECT 1 FROM people WHERE ref = ?", (ref,)) is None:
-        raise _make_unknown_user_error(ref)
-
-
 def _make_unknown_user_error(ref: str) -> NotFoundError:
     return NotFoundError(f"There is no person {ref}.")
-
-
-def _make_name_taken_error(transaction: Transaction, ref: str) -> ConflictError:
-    if transaction.one("SELECT 1 FROM people WHERE ref = ?", (ref,)):
-        return ConflictError(f"There is already a person {ref}.")
-    return ConflictError("This account of the OpenID Connect provider already belongs to someone.")
 
 
 def _check_display_name(text: str) -> str:
@@ -558,7 +552,8 @@ def deactivate_accounts(
 
     Raises ConflictError if no administrator would be left.
     """
-    disabled = " ".join(ref for ref in sorted(accounts) if _is_account_enabled(transaction, ref))
+    find_enabled = "SELECT 1 FROM people WHERE ref = ? AND disabled_at IS NULL"
+    disabled = " ".join(ref for ref in sorted(accounts) if transaction.one(find_enabled, (ref,)))
     for ref in sorted(accounts):
         disable_user(transaction, ref, now)
     if not entity.ref or entity.ref in accounts:
@@ -593,11 +588,6 @@ def _find_local_account(transaction: Transaction, user_name: str) -> str:
         (_fold_login(user_name), ref),
     )
     return str(rows[0][0]) if len(rows) == 1 else ""
-
-
-def _is_account_enabled(transaction: Transaction, ref: str) -> bool:
-    found = "SELECT 1 FROM people WHERE ref = ? AND disabled_at IS NULL"
-    return transaction.one(found, (ref,)) is not None
 
 
 def _fold_login(text: str) -> str:

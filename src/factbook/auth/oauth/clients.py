@@ -72,7 +72,13 @@ def is_private_use_redirect(uri: str) -> bool:
 def is_loopback_redirect(uri: str) -> bool:
     """True for a plain http URL on the loopback interface (RFC 8252, section 7.3)."""
     parsed = _parse_redirect(uri)
-    return parsed is not None and parsed.protocol == "http:" and _is_loopback_name(parsed.hostname)
+    if parsed is None or parsed.protocol != "http:":
+        return False
+    host = parsed.hostname
+    try:
+        return host == "localhost" or ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
 
 
 def matches_redirect(registered: str, asked: str) -> bool:
@@ -127,13 +133,6 @@ def _remove_port(uri: str) -> tuple[str | None, str, str]:
     # Browsers request a slash if the path is empty (RFC 3986, section 6.2.3).
     parts = urlsplit(uri)
     return parts.hostname, parts.path or "/", parts.query
-
-
-def _is_loopback_name(name: str) -> bool:
-    try:
-        return name == "localhost" or ip_address(name.strip("[]")).is_loopback
-    except ValueError:
-        return False
 
 
 MOST_SECONDS: Final = 5.0
@@ -224,10 +223,10 @@ class ClientDocuments:
                 f"Clients of {extract_redirect_host(client_id)} are not accepted here; "
                 "the setting client_hosts names those that are."
             )
-        found = self._remembered(client_id) or await self._in_turn(client_id)
-        if isinstance(found, OAuthError):
-            raise found
-        return found
+        document = self._remembered(client_id) or await self._in_turn(client_id)
+        if isinstance(document, OAuthError):
+            raise document
+        return document
 
     async def _in_turn(self, client_id: str) -> ClientDocument | OAuthError:
         if self._waiting >= _MOST_WAITING:
@@ -236,31 +235,27 @@ class ClientDocuments:
         try:
             async with self._turns:
                 # Another request may have fetched this document in the meantime.
-                found = self._remembered(client_id) or await self._fetched(client_id)
+                document = self._remembered(client_id)
+                if document is None:
+                    reply = await self._fetch(client_id, _HEADERS)
+                    try:
+                        document = decode_client_document(reply, client_id)
+                    except OAuthError as error:
+                        document = error
         finally:
             self._waiting -= 1
-        self._remember(client_id, found)
-        return found
-
-    async def _fetched(self, client_id: str) -> ClientDocument | OAuthError:
-        reply = await self._fetch(client_id, _HEADERS)
-        try:
-            return decode_client_document(reply, client_id)
-        except OAuthError as error:
-            return error
+        self._kept[client_id] = self._clock(), document
+        self._kept.move_to_end(client_id)
+        if len(self._kept) > _MOST_CACHED:
+            self._kept.popitem(last=False)
+        return document
 
     def _remembered(self, client_id: str) -> ClientDocument | OAuthError | None:
         if client_id not in self._kept:
             return None
-        since, found = self._kept[client_id]
-        lasting = MINUTE if isinstance(found, OAuthError) else HOUR
-        return found if 0 <= self._clock() - since < lasting else None
-
-    def _remember(self, client_id: str, found: ClientDocument | OAuthError) -> None:
-        self._kept[client_id] = self._clock(), found
-        self._kept.move_to_end(client_id)
-        if len(self._kept) > _MOST_CACHED:
-            self._kept.popitem(last=False)
+        since, document = self._kept[client_id]
+        lifetime = MINUTE if isinstance(document, OAuthError) else HOUR
+        return document if 0 <= self._clock() - since < lifetime else None
 
 
 def is_document_address(client_id: str) -> bool:

@@ -87,7 +87,9 @@ class CompanyTokens:
             raise NotAllowedError(
                 "No account here belongs to this token; sign in to the pages of this service once."
             )
-        permissions = _read_asked_permissions(claims, self._options) & person.permissions
+        more = claims.scp.split() if isinstance(claims.scp, str) else claims.scp
+        asked = frozenset([*claims.scope.split(), *more]).intersection(protocol.SCOPES)
+        permissions = (asked or frozenset(self._options.permissions)) & person.permissions
         return Grant(
             hash_token(f"company {claims.iss} {claims.sub}", key)[:_TOKEN_ID_LENGTH],
             person.ref,
@@ -107,7 +109,11 @@ class CompanyTokens:
         except SignInError:
             raise _make_refusal("it is not signed in a way that is safe") from None
         try:
-            return jwt.verify_signature(value, await self._renewed_keys(), ALGORITHMS).claims
+            keys = await self._provider.renewed_keys() or []
+        except SignInError as error:
+            raise UnavailableError(_SILENT) from error
+        try:
+            return jwt.verify_signature(value, keys, ALGORITHMS).claims
         except (NoKeyError, SignInError):
             raise _make_refusal("it is not signed by the authorization server") from None
 
@@ -124,12 +130,6 @@ class CompanyTokens:
                 raise UnavailableError(_SILENT) from error
             self._failed_at = None
             return found
-
-    async def _renewed_keys(self) -> Keys:
-        try:
-            return await self._provider.renewed_keys() or []
-        except SignInError as error:
-            raise UnavailableError(_SILENT) from error
 
     async def _person(
         self, claims: _Claims, found: Mapping[str, Any], database: Database
@@ -172,12 +172,6 @@ def _check_claims(
     if claims.nbf > now + LEEWAY_SECONDS:
         raise _make_refusal("it is not valid yet")
     return claims
-
-
-def _read_asked_permissions(claims: _Claims, options: OAuthOptions) -> frozenset[str]:
-    more = claims.scp.split() if isinstance(claims.scp, str) else claims.scp
-    named = frozenset([*claims.scope.split(), *more]).intersection(protocol.SCOPES)
-    return named or frozenset(options.permissions)
 
 
 def _make_refusal(why: str) -> AuthenticationError:

@@ -330,6 +330,9 @@ def exchange_code(
     consent = found and find_consent(transaction, found.consent)
     if found is None or consent is None:
         return _refuse_request(_INVALID_GRANT, "The code is unknown, or its time is over.")
+    # The S256 challenge of the verifier (RFC 7636).
+    hashed = hashlib.sha256(verifier.encode("ascii", "replace")).digest()
+    challenge = base64.urlsafe_b64encode(hashed).rstrip(b"=").decode()
     wrong = ""
     if not mark_token_used(transaction, code, now):
         wrong = "The code was used already."
@@ -339,7 +342,7 @@ def exchange_code(
         wrong = "The code is unknown, or its time is over."
     elif redirect_uri not in {"", consent.redirect_uri}:
         wrong = "redirect_uri is not the one that was asked for."
-    elif not hmac.compare_digest(_compute_challenge(verifier), found.challenge):
+    elif not hmac.compare_digest(challenge, found.challenge):
         wrong = "code_verifier is not the one of this code."
     if wrong:
         return _end_consent(transaction, consent, wrong)
@@ -418,9 +421,3 @@ def _refuse_request(code: str, message: str) -> Issuance:
 def _end_consent(transaction: Transaction, consent: Consent, why: str) -> Issuance:
     revoke_consent(transaction, consent.id)
     return Issuance(consent, error=OAuthError(why, code=_INVALID_GRANT), ended=why)
-
-
-def _compute_challenge(verifier: str) -> str:
-    """Compute the S256 challenge of a verifier (RFC 7636)."""
-    hashed = hashlib.sha256(verifier.encode("ascii", "replace")).digest()
-    return base64.urlsafe_b64encode(hashed).rstrip(b"=").decode()

@@ -47,7 +47,6 @@ from factbook.auth.oidc.provider import (
 )
 from factbook.clock import SECOND, Clock, now
 from factbook.errors import SignInError, in_words
-from factbook.outbound.outcomes import HostReply
 from factbook.settings import Settings
 
 # Excludes algorithms with a shared secret, and `none`.
@@ -173,16 +172,13 @@ def _check_sign_in(token: Signed, expected: Expected) -> None:
     if party and party != expected.client_id:
         raise InvalidClaimError("azp")
     if (half := claims.get("at_hash")) and expected.access_token:
-        expected_half = _compute_half_hash(expected.access_token, token.algorithm)
+        # Left half of the token's hash, by the signature's hash algorithm (as above, 3.1.3.6).
+        is_edwards = token.algorithm in {"EdDSA", "Ed25519"}
+        name = "sha512" if is_edwards else f"sha{token.algorithm[2:]}"
+        digest = hashlib.new(name, expected.access_token.encode()).digest()
+        expected_half = base64.urlsafe_b64encode(digest[: len(digest) // 2]).rstrip(b"=")
         if not hmac.compare_digest(expected_half, half.encode()):
             raise InvalidClaimError("at_hash")
-
-
-def _compute_half_hash(text: str, algorithm: str) -> bytes:
-    """Left half of the text's hash, by the signature's hash algorithm (as above, 3.1.3.6)."""
-    name = "sha512" if algorithm in {"EdDSA", "Ed25519"} else f"sha{algorithm[2:]}"
-    digest = hashlib.new(name, text.encode()).digest()
-    return base64.urlsafe_b64encode(digest[: len(digest) // 2]).rstrip(b"=")
 
 
 def _explain_refusal(why: str) -> str:
@@ -276,9 +272,11 @@ class OpenID:
         headers, body = _build_token_request(document, self.options, attempt, redirect_uri, code)
         reply = await self._fetch("POST", document.token_endpoint, headers, body)
         if reply.status in {400, 401, 403}:
-            raise SignInError(
-                f"The provider did not take the code{_quote_code(_read_error_code(reply))}."
-            )
+            try:
+                error_code = msgspec.json.decode(reply.body, type=_Failure).error
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                error_code = ""
+            raise SignInError(f"The provider did not take the code{_quote_code(error_code)}.")
         tokens = decode_provider_reply(reply, "answer to the code", _TokenResponse)
         if tokens.token_type.lower() != "bearer":
             raise SignInError("The provider's answer to the code has a token of the wrong type.")
@@ -394,13 +392,6 @@ def _read_code(query: Mapping[str, str], document: DiscoveryDocument) -> str:
     if not query.get("code"):
         raise SignInError("The provider's answer has no code.")
     return query["code"]
-
-
-def _read_error_code(reply: HostReply) -> str:
-    try:
-        return msgspec.json.decode(reply.body, type=_Failure).error
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return ""
 
 
 def _quote_code(code: str) -> str:

@@ -104,12 +104,10 @@ def is_secure_url(url: str) -> bool:
         _ = parts.port
     except ValueError:
         return False
-    odd = parts.fragment or "@" in parts.netloc or _ODD.search(url)
-    safe = parts.scheme == "https" or (parts.scheme == "http" and _is_loopback_host(host))
-    return bool(host) and safe and not odd
-
-
-def _is_loopback_host(host: str) -> bool:
+    if not host or parts.fragment or "@" in parts.netloc or _ODD.search(url):
+        return False
+    if parts.scheme != "http":
+        return parts.scheme == "https"
     try:
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:
@@ -145,13 +143,18 @@ def make_identity(claims: Mapping[str, Any], options: ProviderOptions) -> Identi
     email = None if unverified else _clean_text(claims.get("email"))
     login = _clean_text(claims.get(options.name_claim))
     name = _choose_name(login, email, subject)
+    groups = claims.get(options.groups_claim)
+    if isinstance(groups, str):
+        groups = [groups]  # some providers send a single group as text
+    elif not isinstance(groups, list):
+        groups = []
     return Identity(
         options.issuer,
         subject,
         name,
         _clean_text(claims.get("name")) or name,
         email,
-        _list_groups(claims.get(options.groups_claim)),
+        tuple(group for group in groups if isinstance(group, str)),
         login,
     )
 
@@ -175,16 +178,14 @@ def choose_role(identity: Identity, options: ProviderOptions) -> str | None:
 
 def _choose_name(*proposals: str | None) -> str:
     """First candidate that is a valid name here, else the last one."""
-    names = [(proposal or "").partition("@")[0] for proposal in proposals]
-    return next(filter(_is_sign_in_name, names), proposals[-1] or "")
-
-
-def _is_sign_in_name(text: str) -> bool:
-    try:
-        users.make_user_ref(text)
-    except InputError:
-        return False
-    return True
+    for proposal in proposals:
+        name = (proposal or "").partition("@")[0]
+        try:
+            users.make_user_ref(name)
+        except InputError:
+            continue
+        return name
+    return proposals[-1] or ""
 
 
 def _clean_text(value: object) -> str | None:
@@ -194,12 +195,6 @@ def _clean_text(value: object) -> str | None:
     visible = invisible.without(value)
     shown = "".join(character for character in visible if character.isprintable())
     return shown.strip()[:_LONGEST_TEXT].strip() or None
-
-
-def _list_groups(value: object) -> tuple[str, ...]:
-    """List of names; some providers send a single one as a string."""
-    given = [value] if isinstance(value, str) else value
-    return tuple(one for one in given if isinstance(one, str)) if isinstance(given, list) else ()
 
 
 ATTEMPT_LIFETIME: Final = 10 * MINUTE
