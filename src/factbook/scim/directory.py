@@ -74,16 +74,21 @@ def propose_references(type_: TypeName, name: str, id_: str, *, strict: bool) ->
     that; a group gets its own name. A name without any allowed character becomes the id.
     """
     names = [name.partition("@")[0], name] if type_ == "User" else [name]
-    allowed = map(_make_strict_name if strict else make_entity_name, names)
-    valid = [one for one in allowed if one] or [f"{type_}-{id_[:_SHORT_ID]}"]
-    return list(dict.fromkeys(str(EntityRef.of(type_, "default", one)) for one in valid))
+    if strict:
+        # Only letters, digits and inner `-_.`.
+        names = [_FOREIGN.sub("-", text).strip(_ENDS) for text in names]
+        allowed = [text[:_LONGEST_STRICT_NAME].strip(_ENDS) for text in names]
+    else:
+        allowed = [make_entity_name(text) for text in names]
+    valid = [text for text in allowed if text] or [f"{type_}-{id_[:_SHORT_ID]}"]
+    return list(dict.fromkeys(str(EntityRef.of(type_, "default", text)) for text in valid))
 
 
 def make_user_item(id_: str, ref: str, resource: Resource, groups: Iterable[str]) -> ImportedItem:
     """The entity of a person; `groups` are references of the person's groups."""
-    profile = _drop_blank_texts(
-        displayName=_choose_display_name(resource), email=_choose_email(resource)
-    )
+    emails = sorted(resource.get("emails", ()), key=lambda email: email.get("primary") is not True)
+    email = next((email["value"] for email in emails if email.get("value")), None)
+    profile = _drop_blank_texts(displayName=_choose_display_name(resource), email=email)
     spec = {"profile": profile, "memberOf": sorted(groups)}
     return _make_scim_item(
         "User", id_, ref, _drop_blank_texts(title=profile.get("displayName")), spec
@@ -99,11 +104,6 @@ def make_group_item(
     return _make_scim_item(
         "Group", id_, ref, _drop_blank_texts(title=profile.get("displayName")), spec
     )
-
-
-def _make_strict_name(text: str) -> str:
-    """The name under strict settings: only letters, digits and inner `-_.`."""
-    return _FOREIGN.sub("-", text).strip(_ENDS)[:_LONGEST_STRICT_NAME].strip(_ENDS)
 
 
 def _make_scim_item(
@@ -125,20 +125,15 @@ def _choose_display_name(resource: Resource) -> str | None:
     )
 
 
-def _choose_email(resource: Resource) -> str | None:
-    """The primary address, or the first one."""
-    emails = sorted(resource.get("emails", ()), key=lambda one: one.get("primary") is not True)
-    return next((one["value"] for one in emails if one.get("value")), None)
-
-
 def _drop_blank_texts(**given: str | None) -> dict[str, str]:
-    """The texts that are present and not blank."""
-    return {name: text for name, value in given.items() if (text := _strip_invisible(value or ""))}
-
-
-def _strip_invisible(text: str) -> str:
-    shown = "".join(one for one in invisible.without(text) if one.isprintable())
-    return shown.strip()[:_LONGEST_NAME].strip()
+    """The texts that are present and not blank, without invisible characters."""
+    texts = {}
+    for name, value in given.items():
+        visible = invisible.without(value or "")
+        printable = "".join(character for character in visible if character.isprintable())
+        if text := printable.strip()[:_LONGEST_NAME].strip():
+            texts[name] = text
+    return texts
 
 
 class Settlement:
@@ -159,8 +154,7 @@ class Settlement:
 
     def remove(self, row: ScimRow) -> None:
         """Delete a resource with its memberships."""
-        self._dirty |= {member for _, member in store.list_member_ids(self._transaction, [row.id])}
-        self._dirty |= {group for _, group in store.list_group_ids(self._transaction, [row.id])}
+        self._dirty |= self._neighbours(row.id)
         self._note(row.id, row, None)
         store.delete_row(self._transaction, row.id)
 
@@ -183,12 +177,10 @@ class Settlement:
         versions = [row for id_ in changed for row in (self._before[id_], self._rows[id_]) if row]
         named = {row.id for row in versions if row.type == "Group" and row.name in groups}
         ids = self._dirty | {user for _, user in store.list_member_ids(self._transaction, named)}
-        others = store.get_rows(self._transaction, ids - changed) if self._touches(groups) else {}
+        noted = (*self._before.values(), *self._rows.values())
+        touches = any(row and row.type == "Group" and row.name in groups for row in noted)
+        others = store.get_rows(self._transaction, ids - changed) if touches else {}
         return [row for row in (*versions, *others.values()) if row.type == "User"]
-
-    def _touches(self, groups: Collection[str]) -> bool:
-        rows = (*self._before.values(), *self._rows.values())
-        return any(row and row.type == "Group" and row.name in groups for row in rows)
 
     def change(self) -> SetChange:
         """The resulting change of the catalog; stores the rows."""
@@ -447,7 +439,10 @@ class ScimDirectory:
         own = {name: value for name, value in resource.items() if name != "members"}
         row = store.replace_attributes(row, own)
         if row.type == "User":
-            _require_unique(transaction, row)
+            namesakes = set(store.find_ids_by_name(transaction, "User", row.name_key))
+            if namesakes - {row.id}:
+                told = f'There is a user "{row.name}" already; nothing was written.'
+                raise ConflictError(told, scimType="uniqueness")
         come, gone = _compare_members(transaction, row, resource.get("members", ()))
         if before is None or store.replace_attributes(before, own) != before or come or gone:
             row = row._replace(version=row.version + 1, changed_at=self._now)
@@ -536,13 +531,6 @@ def make_not_found_error(type_: TypeName, id_: str) -> NotFoundError:
     return NotFoundError(f"There is no {type_} {id_[:80]}.")
 
 
-def _require_unique(transaction: Transaction, row: ScimRow) -> None:
-    if set(store.find_ids_by_name(transaction, "User", row.name_key)) - {row.id}:
-        raise ConflictError(
-            f'There is a user "{row.name}" already; nothing was written.', scimType="uniqueness"
-        )
-
-
 def _compare_members(
     transaction: Transaction, row: ScimRow, members: Sequence[Resource]
 ) -> tuple[set[str], set[str]]:
@@ -614,7 +602,11 @@ def _find_scim_users(
     proven += [row for row in called if row.ref == ref]
     if proven:
         return list({row.id: row for row in proven}.values())
-    named = [row for row in called if not row.ref and _choose_ref(row) == ref]
+    named = [
+        row
+        for row in called
+        if not row.ref and propose_references("User", row.name, row.id, strict=False)[0] == ref
+    ]
     if len(named) > 1:
         names = ", ".join(row.name for row in named)
         raise ConflictError(
@@ -622,7 +614,3 @@ def _find_scim_users(
             "identity provider first."
         )
     return named
-
-
-def _choose_ref(row: ScimRow) -> str:
-    return propose_references("User", row.name, row.id, strict=False)[0]

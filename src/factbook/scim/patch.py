@@ -117,8 +117,11 @@ def _change_members(
     if target.part is not None:
         raise InputError("A member cannot be changed.", scimType="mutability")
     given = change.value
-    if target.where is not None:
-        given = [{"value": _read_member_id(target.where)}]
+    where = target.where
+    if where is not None:
+        if not isinstance(where, Equals) or where.attribute.lower() != "value":
+            raise protocol.make_filter_error('Members are chosen by members[value eq "…"].')
+        given = [{"value": str(where.value)}]
         if change.op != "remove":
             raise InputError("members[…] can only be removed.", scimType="invalidPath")
     named = _index_members(convert_value(target.attribute, given) or ())
@@ -130,13 +133,6 @@ def _change_members(
     if change.op != "add":
         members.clear()
     members.update(named)
-
-
-def _read_member_id(where: ScimFilter) -> str:
-    """The id in `members[value eq "…"]`; raises InputError for another filter."""
-    if isinstance(where, Equals) and where.attribute.lower() == "value":
-        return str(where.value)
-    raise protocol.make_filter_error('Members are chosen by members[value eq "…"].')
 
 
 def _find_member(body: object, name: str) -> object:

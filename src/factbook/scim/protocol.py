@@ -243,7 +243,11 @@ def _convert_single(attribute: Attribute, value: object) -> Any:
     if value is None:
         return None
     if attribute.kind == "boolean":
-        return _convert_boolean(attribute, value)
+        # Entra writes "True" and "False".
+        text = str(value).lower() if isinstance(value, bool | str) else ""
+        if text not in {"true", "false"}:
+            raise InputError(f"{attribute.name} has to be true or false.", scimType="invalidValue")
+        return text == "true"
     if not isinstance(value, str) or len(value) > _LONGEST_TEXT:
         told = f"{attribute.name} has to be a text of at most {_LONGEST_TEXT} characters."
         raise InputError(told, scimType="invalidValue")
@@ -266,14 +270,6 @@ def _convert_complex(attribute: Attribute, value: object) -> Resource | None:
         if one is not None:
             kept[part.name] = one
     return kept or None
-
-
-def _convert_boolean(attribute: Attribute, value: object) -> bool:
-    """The value; Entra writes "True" and "False"."""
-    text = str(value).lower() if isinstance(value, bool | str) else ""
-    if text not in {"true", "false"}:
-        raise InputError(f"{attribute.name} has to be true or false.", scimType="invalidValue")
-    return text == "true"
 
 
 def _find_named(attributes: Iterable[Attribute], name: str) -> Attribute | None:
@@ -420,7 +416,14 @@ class _FilterParser:
             known = operator in _OTHER_OPERATORS
             told = f"{operator[:40]} is not offered" if known else f"{operator[:40]} is no operator"
             raise make_filter_error(f"{told}: compare with eq.")
-        return Equals(attribute, _decode_value(self.take()))
+        token = self.take()
+        if token.startswith('"'):
+            return Equals(attribute, _unquote_text(token))
+        if token.lower() not in _WORDS:
+            raise make_filter_error(
+                f"{token[:40]} is no value: write texts between quotes, true or false."
+            )
+        return Equals(attribute, _WORDS[token.lower()])
 
     def _expect(self, mark: str) -> None:
         if self.take() != mark:
@@ -435,14 +438,6 @@ def _prefix_conditions(attribute: str, condition: ScimFilter) -> ScimFilter:
     if not isinstance(condition, Equals):
         raise make_filter_error(f"{attribute[:40]}[…] takes one comparison.")
     return Equals(f"{attribute}.{condition.attribute}", condition.value)
-
-
-def _decode_value(token: str) -> Any:
-    if token.startswith('"'):
-        return _unquote_text(token)
-    if token.lower() in _WORDS:
-        return _WORDS[token.lower()]
-    raise make_filter_error(f"{token[:40]} is no value: write texts between quotes, true or false.")
 
 
 def _unquote_text(token: str) -> str:
