@@ -5,7 +5,7 @@ that all rows share appears once, and the length of a page is limited.
 """
 
 from collections import Counter
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from functools import lru_cache
 from typing import Annotated, Any, Final, NamedTuple, get_args
@@ -225,7 +225,14 @@ class _Choosing:
             told = (await search.asked.age(database, self._context.now)).render()
         told |= {} if self._asked.after else {"totalCount": len(self._ids)}
         if self._asked.group_by is not None:
-            told |= _render_largest_groups(await self._groups(self._asked.group_by))
+            groups = await self._groups(self._asked.group_by)
+            groups.sort(key=lambda group: (-group[1], str(group[0])))
+            told["groups"] = [
+                {"value": shorten_value(value)[0], "count": count}
+                for value, count in groups[:_MOST_GROUPS]
+            ]
+            if len(groups) > _MOST_GROUPS:
+                told["otherGroups"] = len(groups) - _MOST_GROUPS
         return self._shown(told)
 
     def _take(self, ref: str, id_: int, entity: CheckedEntity, state: int) -> None:
@@ -300,14 +307,6 @@ class _Choosing:
                 await related_entities.count_by_group(database, Among(some), group, len(some))
             )
         return list(found.items())
-
-
-def _render_largest_groups(groups: Iterable[tuple[Any, int]]) -> dict[str, Any]:
-    """The largest groups, and the number of others."""
-    ordered = sorted(groups, key=lambda group: (-group[1], str(group[0])))
-    rows = [{"value": shorten_value(value)[0], "count": n} for value, n in ordered[:_MOST_GROUPS]]
-    others = len(ordered) - len(rows)
-    return {"groups": rows, **({"otherGroups": others} if others else {})}
 
 
 def require_group(source: DataSource, name: str) -> None:
@@ -472,25 +471,27 @@ async def _render_tail(
     if arguments.unknown:
         total = lacking.entities if lacking.is_whole else COUNTED + 1
         return _render_total(total) if is_page else ""
-    known = _render_total(await _count_entities(source, entities, context)) if is_page else ""
-    return known + (_render_unknown_entities(lacking) if lacking is not _NO_UNKNOWN else "")
+    members = ""
+    if is_page:
+        # Counts up to one more than is reported.
+        if catalog.is_catalog_source(source.id):
+            total = await stored_entities.count_matching(context.database, entities, COUNTED + 1)
+        else:
+            total = await store.count_tracked(context.database, source, entities, COUNTED + 1)
+        members = _render_total(total)
+    if lacking is not _NO_UNKNOWN:
+        unknown: dict[str, Any] = {
+            "count": min(lacking.entities, COUNTED),
+            "reasons": lacking.reasons,
+        }
+        if not lacking.is_whole:
+            unknown["more"] = True
+        members += f',"unknownEntities":{encode_result(unknown)}'
+    return members
 
 
 def _render_total(count: int) -> str:
     return f',"totalCount":{count}' if count <= COUNTED else ""
-
-
-def _render_unknown_entities(found: store.UnknownCount) -> str:
-    told = {"count": min(found.entities, COUNTED), "reasons": found.reasons}
-    more = {} if found.is_whole else {"more": True}
-    return f',"unknownEntities":{encode_result(told | more)}'
-
-
-async def _count_entities(source: DataSource, entities: EntityRange, context: Context) -> int:
-    """Count the tracked entities of all pages, up to one more than is reported."""
-    if catalog.is_catalog_source(source.id):
-        return await stored_entities.count_matching(context.database, entities, COUNTED + 1)
-    return await store.count_tracked(context.database, source, entities, COUNTED + 1)
 
 
 def _render_entries(rows: list[Row]) -> str:

@@ -282,16 +282,20 @@ async def _fill_changes(
         changed, past = await read_changes(asked, places, page.wanted, context)
         # Stop at the end of the shorter read, to keep changes in order of time.
         ends = [read.more[0] for read in (changed, past) if read.more is not None]
-        for time, one in merge_changes(changed, past):
+        for time, change in merge_changes(changed, past):
             if ends and time > min(ends):
                 places = _advance_places(places, changed, past, min(ends))
                 break
-            if not await _put_change(page, one, context):
-                return places
-            if isinstance(one, Past):
-                places = places._replace(catalog=one.place)
+            if isinstance(change, Past):
+                fits = page.add(render_catalog_change(change))
+                following = places._replace(catalog=change.place)
             else:
-                places = places._replace(facts=one.place)
+                is_shown = change.source_id in context.sources and bool(change.facts)
+                fits = not is_shown or page.add(_render_fact_change(change, context))
+                following = places._replace(facts=change.place)
+            if not fits:
+                return places
+            places = following
         else:
             if changed.more is None and past.more is None:
                 return None
@@ -310,14 +314,6 @@ def _advance_places(
     if past.more is not None and past.more.created_at == end:
         places = places._replace(catalog=past.more)
     return places
-
-
-async def _put_change(page: EntryPage, one: FoundChange, context: Context) -> bool:
-    """Return true if the change is on the page, or has nothing to report."""
-    if isinstance(one, Past):
-        return page.add(render_catalog_change(one))
-    is_told = one.source_id in context.sources and bool(one.facts)
-    return not is_told or page.add(_render_fact_change(one, context))
 
 
 def _render_fact_change(change: FactChange, context: Context) -> dict[str, Any]:
@@ -352,17 +348,16 @@ def _render_difference(before: object, after: object) -> dict[str, Any]:
 def _list_difference(before: object, after: object) -> dict[str, object]:
     if not isinstance(before, list) or not isinstance(after, list):
         return {}
-    was, now = ([_build_item_key(item) for item in items] for items in (before, after))
+    # Hashable keys; a text is its own key, as encoding many texts would be slow.
+    was, now = (
+        [item if isinstance(item, str) else (encode_result(item),) for item in items]
+        for items in (before, after)
+    )
     old, new = set(was), set(now)
     return {
         "added": [item for item, key in zip(after, now, strict=True) if key not in old],
         "removed": [item for item, key in zip(before, was, strict=True) if key not in new],
     }
-
-
-def _build_item_key(item: object) -> object:
-    """A hashable key of an item; text is its own key, as encoding many texts would be slow."""
-    return item if isinstance(item, str) else (encode_result(item),)
 
 
 _CHANGE = describe_record(

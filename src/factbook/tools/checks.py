@@ -229,7 +229,12 @@ async def run_entity_results(arguments: EntityResultsArguments, context: Context
     about = [one for one in found.results if one.state != state.OUT]
     wanted = [one for one in found.results if state.name_state(one.state) in words]
     shown = wanted[: arguments.limit]
-    exempt = await _find_exemptions(found, context) if any(_is_exempt(one) for one in shown) else {}
+    # By check; exemptions from a whole scorecard are under None.
+    exempt: dict[str | None, Exemption] = {}
+    if any(_is_exempt(result) for result in shown):
+        approved = ExemptionFilter("approved", found.ref, None, None)
+        exemptions = await exemption_store.list_exemptions(database, approved, _MOST_EXEMPTIONS)
+        exempt = {each.check: each for each in reversed(exemptions) if each.holds(context.now)}
     age = await result_queries.read_age_of_checks(
         database, [one.check.id for one in about], context.now
     )
@@ -268,13 +273,6 @@ async def _list_scorecards(
 
 def _is_exempt(result: CheckResult) -> bool:
     return bool(result.state & state.EXEMPT)
-
-
-async def _find_exemptions(found: EntityResults, context: Context) -> dict[str | None, Exemption]:
-    """The exemptions in force by check; those from a whole scorecard are under None."""
-    wanted = ExemptionFilter("approved", found.ref, None, None)
-    held = await exemption_store.list_exemptions(context.database, wanted, _MOST_EXEMPTIONS)
-    return {one.check: one for one in reversed(held) if one.holds(context.now)}
 
 
 def _render_entity_result(

@@ -21,7 +21,6 @@ from factbook.checks import scorecard_figures
 from factbook.checks import state as states
 from factbook.checks.definitions import scorecard
 from factbook.checks.definitions.definition_versions import StoredScorecard, scorecard_store
-from factbook.checks.definitions.scorecard import Scorecard
 from factbook.checks.results import level_store, result_queries
 from factbook.checks.results.entity_evaluation import CheckCache
 from factbook.checks.results.grader import decode_level
@@ -183,6 +182,11 @@ def _render_level(
         return None  # from a later release; the log reports it
     level, if_known = ScorecardInEffect(card, stored.slot).words(graded)
     following = card.levels[graded.level].id if graded.level < len(card.levels) else None
+    blocking: list[str] = []
+    if following:
+        # Cheapest first.
+        steps = scorecard_figures.list_next_steps(card, found, now)
+        blocking = [step.check for step, _ in steps if 0 < step.rank <= graded.level + 1]
     shown = {
         "scorecard": card.id,
         "level": level,
@@ -190,18 +194,10 @@ def _render_level(
         "nextLevel": following,
         "score": graded.score,
         "coverage": graded.coverage,
-        "missing": _list_missing_checks(card, graded.level, found, now) if following else [],
+        "missing": blocking[:_MOST_CHECKS],
     }
     optional = ("levelIfKnown", "nextLevel", "missing")
     return {name: value for name, value in shown.items() if value or name not in optional}
-
-
-def _list_missing_checks(
-    card: Scorecard, level: int, found: Iterable[CheckResult], now: int
-) -> list[str]:
-    """The checks that block the next level, cheapest first."""
-    steps = scorecard_figures.list_next_steps(card, found, now)
-    return [step.check for step, _ in steps if 0 < step.rank <= level + 1][:_MOST_CHECKS]
 
 
 def _render_check_counts(found: Iterable[CheckResult]) -> dict[str, Any]:
@@ -255,9 +251,10 @@ async def run_entity(arguments: EntityArguments, context: Context) -> str:
     else:
         related = _render_relations(stored.relations)
     owners: list[str] = related.get("ownedBy", {}).get("targets", [])
+    spec = entity.get("spec") or {}
     shown = {
         "entityRef": ref,
-        **_pick_type_and_lifecycle(entity),
+        **{name: spec[name][:_LONGEST_TYPE] for name in _FIRST if isinstance(spec.get(name), str)},
         "updatedAt": iso(found.updated_at),
         "owner": _render_owner(min(owners, default=None), found.owner),
         "relations": related,
@@ -265,11 +262,6 @@ async def run_entity(arguments: EntityArguments, context: Context) -> str:
         "writtenByOthers": render_written_parts(entity),
     }
     return encode_result({name: value for name, value in shown.items() if value is not None})
-
-
-def _pick_type_and_lifecycle(entity: Mapping[str, Any]) -> dict[str, str]:
-    spec = entity.get("spec") or {}
-    return {name: spec[name][:_LONGEST_TYPE] for name in _FIRST if isinstance(spec.get(name), str)}
 
 
 def _render_relations(relations: str) -> dict[str, dict[str, Any]]:

@@ -80,7 +80,11 @@ async def run_entity_facts(arguments: OneArguments, context: Context) -> str:
         facts = catalog.encode_catalog_facts(source.id, found.compliance)
         return _render_entity_facts(source, found.ref, facts, found.updated_at, {})
     if source is sources.ESSENTIAL_SOURCE:
-        return await _answer_essential_facts(ref, context)
+        essential = await sources.find_essential_facts(context.database, ref)
+        if essential is None:
+            raise await build_unknown_entity_error(context.database, ref)
+        values, time = essential
+        return _render_entity_facts(source, ref, encode_result(values), time, {})
     known = await store.find_latest_by_ref(context.database, source.id, ref)
     if known is None:
         raise await build_unknown_entity_error(context.database, ref)
@@ -90,21 +94,19 @@ async def run_entity_facts(arguments: OneArguments, context: Context) -> str:
     return _render_entity_facts(source, ref, facts, known.brought_at, reasons, stale)
 
 
-async def _answer_essential_facts(ref: str, context: Context) -> str:
-    found = await sources.find_essential_facts(context.database, ref)
-    if found is None:
-        raise await build_unknown_entity_error(context.database, ref)
-    facts, time = found
-    return _render_entity_facts(sources.ESSENTIAL_SOURCE, ref, encode_result(facts), time, {})
-
-
 async def _list_missing_reasons(
     source: DataSource, ref: str, known: StoredFacts, context: Context
 ) -> Mapping[str, str]:
     if known.facts is None:
         entity = await _read_entity_document(ref, context)
-        is_left_out = not filters.matches_filter(source.selection, entity)
-        return {ANY_FACT: _explain_left_out(source, entity) if is_left_out else NEVER_COLLECTED}
+        if filters.matches_filter(source.selection, entity):
+            return {ANY_FACT: NEVER_COLLECTED}
+        if not filters.matches_filter(source.ownership, entity):
+            scope = f"the data source is only about entities of {source.owner}"
+            return {ANY_FACT: f"{NOT_APPLICABLE}: {scope}"}
+        about = describe_annotations(source, entity)
+        lacks_annotation = about is not None and about.startswith("no ")
+        return {ANY_FACT: f"{NO_ANNOTATION}: {about}" if lacks_annotation else _LEFT_OUT}
     names = [fact.name for fact in source.schema]
     shown = store.explain_missing(names, decode_members(known.facts), known.reasons, None)
     if not REASONS_ABOUT_ANNOTATIONS.intersection(map(reason_word, shown.values())):
@@ -116,14 +118,6 @@ async def _list_missing_reasons(
 async def _read_entity_document(ref: str, context: Context) -> dict[str, Any]:
     found = await stored_entities.read_entity(context.database, ref)
     return msgspec.json.decode(found.render()) if found else {}
-
-
-def _explain_left_out(source: DataSource, entity: Mapping[str, Any]) -> str:
-    """Explain why the filter excludes an entity, naming an annotation that it lacks."""
-    if not filters.matches_filter(source.ownership, dict(entity)):
-        return f"{NOT_APPLICABLE}: the data source is only about entities of {source.owner}"
-    about = describe_annotations(source, entity)
-    return f"{NO_ANNOTATION}: {about}" if about and about.startswith("no ") else _LEFT_OUT
 
 
 def _render_entity_facts(
@@ -224,8 +218,8 @@ ENTITY_FACTS_TOOL = Tool(
 )
 
 
-# Reasons that rank below all others, the least useful last.
-_HELPLESS = (NOT_APPLICABLE, NOT_SENT, NEVER_COLLECTED, NO_ANNOTATION)
+# Reasons that rank below all others, which have 0; the least useful has the highest number.
+_HELPLESS_RANKS: Final = {NOT_APPLICABLE: 1, NOT_SENT: 2, NEVER_COLLECTED: 3, NO_ANNOTATION: 4}
 _UNKNOWN = (
     "Whatever cannot be determined is `unknown` or left out, with the reason in unknownReasons; "
     "no figure is ever made up."
@@ -271,7 +265,9 @@ async def _fill_shape(shape: Shape, ref: str, context: Context) -> dict[str, obj
     await find_existing_entity(context.database, ref)
     sources, entity = context.sources.values(), None
     latest = await store.list_latest_by_ref(context.database, ref)
-    if _needs_entity_document(shape, sources, latest):
+    able = [source for source in sources if _fills_shape(source, shape)]
+    # The filter of a source matters while it has stored nothing.
+    if any(source.id not in latest for source in able):
         found = await stored_entities.read_entity(context.database, ref)
         entity = found and msgspec.json.decode(found.render())
     result = fill_from_latest(shape, sources, latest, entity)
@@ -313,7 +309,12 @@ def fill_from_latest(
         for path, _ in member.paths:
             name = f"{shape.name}.{path}"
             asked = [one for one in able if any(fact.name == name for fact in one.schema)]
-            holder = next((one for one in asked if name in _read_latest_facts(latest, one)), None)
+            holders = (
+                source
+                for source in asked
+                if source.id in latest and name in latest[source.id].facts
+            )
+            holder = next(holders, None)
             if holder is None:
                 reasons[path] = _explain_missing(name, asked, latest, entity)
                 continue
@@ -341,29 +342,18 @@ def _list_able_sources(
         source
         for source in sources
         if _fills_shape(source, shape)
-        and (source.id in latest or entity is None or _is_of_owner(source, entity))
+        and (
+            source.id in latest
+            or entity is None
+            or source.owner is None
+            or filters.matches_filter(source.ownership, dict(entity))
+        )
     ]
     return sorted(able, key=lambda source: source.owner is not None)
 
 
-def _is_of_owner(source: DataSource, entity: Mapping[str, Any]) -> bool:
-    return source.owner is None or filters.matches_filter(source.ownership, dict(entity))
-
-
-def _needs_entity_document(
-    shape: Shape, sources: Iterable[DataSource], latest: Mapping[str, Latest]
-) -> bool:
-    """Return true if a source of the shape has stored nothing, so its filter matters."""
-    return any(source.id not in latest for source in sources if _fills_shape(source, shape))
-
-
 def _fills_shape(source: DataSource, shape: Shape) -> bool:
     return any(fact.name.startswith(f"{shape.name}.") for fact in source.schema)
-
-
-def _read_latest_facts(latest: Mapping[str, Latest], source: DataSource) -> Mapping[str, object]:
-    found = latest.get(source.id)
-    return {} if found is None else found.facts
 
 
 def _explain_missing(
@@ -377,13 +367,12 @@ def _explain_missing(
     A source that failed may still have the value; nothing can be done about a source that has no
     such value, or that the entity does not point to.
     """
-    found = [_find_reason(name, source, latest, entity) for source in asked]
-    return min(found, key=_rank_reason, default=NOT_CONFIGURED)
-
-
-def _rank_reason(reason: str) -> int:
-    said = reason_word(reason)
-    return _HELPLESS.index(said) + 1 if said in _HELPLESS else 0
+    reasons = [_find_reason(name, source, latest, entity) for source in asked]
+    return min(
+        reasons,
+        key=lambda reason: _HELPLESS_RANKS.get(reason_word(reason), 0),
+        default=NOT_CONFIGURED,
+    )
 
 
 def _find_reason(
@@ -593,7 +582,8 @@ def _render_history_row(
         reasons = {path or ANY_FACT: reason for path, reason in reasons.items()}
     else:
         facts = {name: facts[name] for name in facts if name in names}
-        reasons = _pick_reasons(names - facts.keys(), reasons)
+        missing = sorted(names - facts.keys())
+        reasons = {name: why for name in missing if (why := find_reason(name, reasons)) is not None}
         if not facts and not reasons:
             return None
     shown = {name: shorten_value(value) for name, value in facts.items()}
@@ -608,11 +598,6 @@ def _render_history_row(
         "cut": {name: count for name, (_, count) in shown.items() if count is not None},
     }
     return {key: value for key, value in entry.items() if value or key == "facts"}
-
-
-def _pick_reasons(names: frozenset[str], reasons: Mapping[str, str]) -> dict[str, str]:
-    found = {name: find_reason(name, reasons) for name in sorted(names)}
-    return {name: reason for name, reason in found.items() if reason is not None}
 
 
 _ROW = describe_record(

@@ -211,23 +211,23 @@ class _RollupGroups:
         self.left_out: int | None = None
 
     def shown(self, groups: tuple[RollupGroup, ...] | list[RollupGroup]) -> list[dict[str, Any]]:
-        found = []
-        for one in sorted(groups, key=_rank_group):
+        rendered = []
+        # The lowest score first, and groups without any last.
+        for group in sorted(
+            groups, key=lambda group: (group.tally.mean is None, group.tally.mean or 0, group.name)
+        ):
             if self._room == 0:
                 self.left_out = (self.left_out or 0) + 1
                 continue
             self._room -= 1
-            figures = one.tally.render(self._names)
-            own = {"levels": {**figures["levels"], "none": figures["noLevel"]}}
-            shown = {name: figures[name] for name in ("score", "scored", "total")}
-            found.append(
-                drop_empty({"name": one.name, **shown, **own, "children": self.shown(one.children)})
+            figures = group.tally.render(self._names)
+            levels = {"levels": {**figures["levels"], "none": figures["noLevel"]}}
+            scores = {name: figures[name] for name in ("score", "scored", "total")}
+            children = self.shown(group.children)
+            rendered.append(
+                drop_empty({"name": group.name, **scores, **levels, "children": children})
             )
-        return found
-
-
-def _rank_group(one: RollupGroup) -> tuple[float, str]:
-    return (101.0 if one.tally.mean is None else one.tally.mean, one.name)
+        return rendered
 
 
 async def _render_earlier_figures(

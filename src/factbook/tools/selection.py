@@ -113,9 +113,16 @@ async def build_selection_condition(database: Database, given: dict[str, Any]) -
     if any(isinstance(one, Related) for one in related):
         parts = [await entity_query.probe_part(database, one) for one in plain]
     if "label" in given:
-        parts.append(_build_label_condition(given["label"]))
+        label, equals, value = given["label"].partition("=")
+        if not label.strip():
+            raise ToolError("label has to be a name, or name=value, such as tier=1.")
+        key = f"metadata.labels.{label.strip().lower()}"
+        parts.append(Has(key, [value.strip().lower()] if equals else None))
     if "query" in given:
-        parts.append(_build_query_condition(given["query"]))
+        try:
+            parts.append(parse_predicate(given["query"]))
+        except InputError as error:
+            raise ToolError(f"query: {error.message}") from None
     parts += related
     if text := given.get("text", "").strip():
         parts.append(Contains(browse.TEXT_FIELDS, text.lower()))
@@ -183,7 +190,11 @@ async def _build_related_conditions(database: Database, given: dict[str, Any]) -
         owners = await find_owners_named(database, given["owner"])
         parts.append(await entity_query.build_related_condition(database, "ownedBy", owners))
     if "ownership" in given:
-        parts.append(await _build_ownership_condition(database, given["ownership"]))
+        if given["ownership"] == "none":
+            parts.append(browse.LacksOwner())
+        else:
+            missing = await browse.find_missing_owners(database, _MOST_UNKNOWN)
+            parts.append(await entity_query.build_related_condition(database, "ownedBy", missing))
     if "dangling" in given:
         parts.append(Dangling(given["dangling"]))
     if "system" in given:
@@ -215,13 +226,6 @@ async def find_owners_named(database: Database, text: str) -> list[str]:
     raise ToolError(f"No entity is owned by {ref}, which is not in the catalog.{known}")
 
 
-async def _build_ownership_condition(database: Database, ownership: str) -> Condition:
-    if ownership == "none":
-        return browse.LacksOwner()
-    missing = await browse.find_missing_owners(database, _MOST_UNKNOWN)
-    return await entity_query.build_related_condition(database, "ownedBy", missing)
-
-
 async def _find_system_ref(database: Database, text: str) -> str:
     ref = refs.canonicalize_ref(text, kind="system")
     if await _has_relation_target(database, "partOf", ref):
@@ -240,21 +244,6 @@ async def _has_relation_target(database: Database, type_: str, ref: str) -> bool
     if await browse.is_relation_target(database, type_, ref):
         return True
     return await stored_entities.list_complying(database, ref, owners=False) is not None
-
-
-def _build_label_condition(text: str) -> Condition:
-    name, equals, value = text.partition("=")
-    if not name.strip():
-        raise ToolError("label has to be a name, or name=value, such as tier=1.")
-    key = f"metadata.labels.{name.strip().lower()}"
-    return Has(key, [value.strip().lower()] if equals else None)
-
-
-def _build_query_condition(query: object) -> Condition:
-    try:
-        return parse_predicate(query)
-    except InputError as error:
-        raise ToolError(f"query: {error.message}") from None
 
 
 # Fields whose absence is known to the catalog.
@@ -367,13 +356,16 @@ def _prepare_conditions(
 ) -> FactConditions:
     facts = tuple(dict.fromkeys(language.walk_references(rule)))
     names = {one.source for one in facts}
+    selections = [sources[name].selection for name in names if name in sources]
+    filters = [selection for selection in selections if selection is not None]
     return FactConditions(
         compile_rule(_decide_absent(rule)).evaluate,
         facts,
         sorted(names - {ENTITY, CHECKS}),
         ENTITY in names,
         known if CHECKS in names else None,
-        _list_source_filters([sources[name] for name in names if name in sources], len(names)),
+        # The entity, checks and sources without a filter put every entity in scope.
+        filters if len(filters) == len(names) else None,
         any(leaf.operator in KNOWLEDGE_OPERATORS for _, leaf in language.walk_leaves(rule)),
     )
 
@@ -393,12 +385,6 @@ def _decide_absent(rule: Rule) -> Rule:
     if rule.operator in _HOLD_FOR_NOTHING:
         return Some((FactCondition(rule.fact, "isUnknown"), rule))
     return Every((FactCondition(rule.fact, "isKnown"), rule))
-
-
-def _list_source_filters(sources: Sequence[DataSource], number: int) -> list[EntityFilter] | None:
-    """The filters of the sources; None unless all `number` of them are sources with a filter."""
-    found = [one.selection for one in sources if one.selection is not None]
-    return found if len(found) == number else None
 
 
 async def check_candidates(
@@ -462,7 +448,10 @@ class _Sources:
 
     def _of_any(self, document: Mapping[str, Any], fact: str) -> object:
         """The condition on the fact of the first source that knows it."""
-        owning = self._having(fact)
+        owning = [{"source": ENTITY, "fact": fact}] if _is_essential_fact(fact) else []
+        names = {fact, *(f"{shape.name}.{fact}" for shape in SHAPES)}
+        places = sorted(place for name in names for place in self._places.get(name, ()))
+        owning += [{"source": source, "fact": name} for _, _, source, name in places]
         if len(owning) > _MOST_SOURCES:
             raise ToolError(
                 f'where: more than {_MOST_SOURCES} data sources have a fact "{fact[:100]}". '
@@ -488,12 +477,6 @@ class _Sources:
         # If no source has a value, the last one makes the answer unknown.
         del branches[-1]["all"][-2]
         return {"any": branches}
-
-    def _having(self, fact: str) -> list[dict[str, str]]:
-        found = [{"source": ENTITY, "fact": fact}] if _is_essential_fact(fact) else []
-        names = {fact, *(f"{shape.name}.{fact}" for shape in SHAPES)}
-        places = sorted(place for name in names for place in self._places.get(name, ()))
-        return [*found, *({"source": source, "fact": name} for _, _, source, name in places)]
 
     @cached_property
     def _places(self) -> dict[str, list[tuple[int, int, str, str]]]:

@@ -158,10 +158,11 @@ def describe_annotations(source: DataSource, entity: Mapping[str, Any]) -> str |
     given = [name for name in dict.fromkeys(names) if name.lower() in found]
     if not given:
         return f"no annotation {' or '.join(list(dict.fromkeys(names))[:_MOST_ANNOTATIONS])}"
-    values = [
-        f"{name} is {_shorten_annotation(str(found[name.lower()]))}"
-        for name in given[:_MOST_ANNOTATIONS]
-    ]
+    values = []
+    for name in given[:_MOST_ANNOTATIONS]:
+        text = str(found[name.lower()])
+        short = text if len(text) <= _LONGEST_ANNOTATION else f"{text[:_LONGEST_ANNOTATION]}…"
+        values.append(f"{name} is {short}")
     return f"annotation {', '.join(values)}"
 
 
@@ -175,10 +176,6 @@ def explain_reason(reason: str, source: DataSource, entity: Mapping[str, Any]) -
     if about is None:
         return reason
     return f"{reason}; {about}" if ":" in reason else f"{reason}: {about}"
-
-
-def _shorten_annotation(text: str) -> str:
-    return text if len(text) <= _LONGEST_ANNOTATION else f"{text[:_LONGEST_ANNOTATION]}…"
 
 
 class DiscoveryArguments(Struct, forbid_unknown_fields=True):
@@ -199,30 +196,24 @@ async def run_source_discovery(arguments: DiscoveryArguments, context: Context) 
         id_ for id_, one in context.sources.items() if one.handler and one.handler.type == "push"
     ]
     pushed = await store.find_last_written(context.database, ids)
-    sources = [
-        source.render()
-        | _render_health(source, known.get(source.id), pushed.get(source.id), context.now)
-        for source in context.sources.values()
-    ]
+    sources = []
+    for source in context.sources.values():
+        shown = source.render()
+        health, pushed_at = known.get(source.id), pushed.get(source.id)
+        if health is not None or pushed_at is not None:
+            rendered = freshness.render_health(source, health, context.now, pushed_at=pushed_at)
+            shown = {**shown, "health": rendered}
+        sources.append(shown)
     handlers = [source.handler for source in context.sources.values()]
     builtin = sum(handler is not None and handler.builtin_id is not None for handler in handlers)
-    shown = sources if arguments.limit is UNSET else sources[: arguments.limit]
     return encode_result(
         {
-            "dataSources": shown,
+            "dataSources": sources if arguments.limit is UNSET else sources[: arguments.limit],
             "totalCount": len(sources),
             "builtinCount": builtin,
             "customCount": len(sources) - builtin,
         }
     )
-
-
-def _render_health(
-    source: DataSource, known: runs.SourceHealth | None, pushed_at: int | None, now: int
-) -> dict[str, Any]:
-    if known is None and pushed_at is None:
-        return {}
-    return {"health": freshness.render_health(source, known, now, pushed_at=pushed_at)}
 
 
 _TEXT: Schema = {"type": "string"}

@@ -199,10 +199,14 @@ class Tool:
         schema = self.input_schema
         if not schema["properties"]:
             return f"{self.name} takes no arguments."
-        listed = [
-            f"{name} ({_describe_default(name, part, schema)})"
-            for name, part in schema["properties"].items()
-        ]
+        listed = []
+        for name, part in schema["properties"].items():
+            about = str(part["type"])
+            if name in schema["required"]:
+                about += ", required"
+            elif "default" in part:
+                about += f", default {part['default']}"
+            listed.append(f"{name} ({about})")
         return f"{self.name} takes {', '.join(listed)}."
 
 
@@ -215,12 +219,6 @@ def _read_argument_value(given: msgspec.Raw, type_: str) -> Any:
         value = msgspec.json.decode(value.lower() if type_ == "boolean" else value)
     is_whole = type_ == "integer" and type(value) is float and value.is_integer()
     return int(value) if is_whole else value
-
-
-def _describe_default(name: str, part: Schema, schema: Schema) -> str:
-    if name in schema["required"]:
-        return f"{part['type']}, required"
-    return f"{part['type']}, default {part['default']}" if "default" in part else part["type"]
 
 
 def describe_argument(description: str, *examples: object, **rules: Any) -> Meta:
