@@ -116,7 +116,7 @@ def problem(path: str, message: str) -> Problem:
 
 
 class FactbookError(Exception):
-    """The service met an unexpected condition."""
+    """The service encountered an unexpected error."""
 
     status: ClassVar[int] = 500
     name: ClassVar[str] = "InternalError"
@@ -143,20 +143,20 @@ class FactbookError(Exception):
 
 
 class ConfigurationError(FactbookError):
-    """The configuration is not usable."""
+    """The configuration is invalid."""
 
     name = "ConfigurationError"
 
 
 class InputError(FactbookError):
-    """The request is not valid."""
+    """The request is invalid."""
 
     status = 400
     name = "InputError"
 
 
 class InvalidItemsError(InputError):
-    """Some items are not valid; nothing was written."""
+    """Some items are invalid; nothing was written."""
 
     def __init__(self, problems: list[Problem]) -> None:
         first = "; ".join(f"{p['path']}: {p['message']}" for p in problems[:3])
@@ -210,7 +210,7 @@ class AuthenticationError(FactbookError):
 
 
 class NotAllowedError(FactbookError):
-    """The token does not carry the permission that this needs."""
+    """The token lacks a required permission."""
 
     status = 403
     name = "NotAllowedError"
@@ -317,21 +317,21 @@ class NotAcceptableError(FactbookError):
 
 
 class TooSlowError(FactbookError):
-    """The body comes too slowly; nothing was written."""
+    """The request body arrives too slowly; nothing was written."""
 
     status = 408
     name = "RequestTimeoutError"
 
 
 class ConflictError(FactbookError):
-    """The request conflicts with what is stored; nothing was written."""
+    """The request conflicts with stored data; nothing was written."""
 
     status = 409
     name = "ConflictError"
 
 
 class GoneError(FactbookError):
-    """This is not kept any more."""
+    """This data is no longer kept."""
 
     status = 410
     name = "GoneError"
@@ -381,7 +381,7 @@ class TooManyRequestsError(FactbookError):
 
 
 class UnsupportedError(FactbookError):
-    """This service does not offer that."""
+    """This service does not support that."""
 
     status = 501
     name = "NotImplementedError"
@@ -409,14 +409,14 @@ class UnavailableError(FactbookError):
 
 
 class OverloadedError(UnavailableError):
-    """More is asked of the service than it can answer; nothing was done. Try again in a second."""
+    """The service is overloaded; nothing was done. Try again in a second."""
 
     def __init__(self, message: str | None = None) -> None:
         super().__init__(message, retry_after=1)
 
 
 class OutdatedError(UnavailableError):
-    """A newer release has changed the database so that this one cannot work on it. Install that."""
+    """A newer release has changed the database; this one cannot use it. Install the newer one."""
 
 
 class ToolError(FactbookError):

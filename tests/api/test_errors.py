@@ -104,7 +104,7 @@ async def test_an_internal_fault_says_only_that_there_was_one(
     assert answer.json() == {
         "error": {
             "name": "InternalError",
-            "message": "The service met an unexpected condition.",
+            "message": "The service encountered an unexpected error.",
         },
         "request": {"method": method, "url": path},
         "response": {"statusCode": 500},

@@ -269,6 +269,6 @@ async def test_a_fault_of_ours_is_told_without_detail(
         expect_error(await send(service, message("tools/call", params)), 200, -32603, 1),
         expect_error(await send_modern(service, "tools/call", params), 500, -32603, 1),
     }
-    assert told == {"The service met an unexpected condition."}
+    assert told == {"The service encountered an unexpected error."}
     assert "tool.failed" in capsys.readouterr().out
     assert (await service.http.post(TOOLS, json=message("ping"))).status_code == 200

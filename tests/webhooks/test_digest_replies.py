@@ -14,7 +14,7 @@ def test_a_reply_with_an_error_in_it_is_a_failure_whatever_its_status(
         ("slack", HostReply(200, body=b"ok"), None),
         ("slack", HostReply(204), None),
         ("slack", HostReply(200, body=b"no_service"), "answered 200: no_service"),
-        ("slack", HostReply(200, body=b"<html>\xff</html>"), "answered 200 without taking it"),
+        ("slack", HostReply(200, body=b"<html>\xff</html>"), "answered 200 without accepting it"),
         ("slack", HostReply(403, body=b"invalid_token"), "answered 403: invalid_token"),
         ("slack", HostReply(302), "answered 302"),
         ("slack", HostReply(0, failure="no connection"), "no connection"),
@@ -24,7 +24,7 @@ def test_a_reply_with_an_error_in_it_is_a_failure_whatever_its_status(
         (
             "teams",
             HostReply(200, body=b"Webhook message delivery failed with error: HTTP error 429"),
-            "answered 200 without taking it",
+            "answered 200 without accepting it",
         ),
         (
             "teams",

@@ -345,7 +345,7 @@ async def _run_tool(tool: Tool, arguments: msgspec.Raw, exchange: Exchange) -> R
     except Exception as error:
         log.error("tool.failed", tool=tool.name, exc_info=error)
         state.metrics.called(tool.name, "failed")
-        text = "The service met an unexpected condition."
+        text = "The service encountered an unexpected error."
         raise exchange.error(INTERNAL_ERROR, text, status=500) from None
     state.metrics.called(tool.name, "answered")
     state.usage.add(exchange.grant.id, len(value), context.now)

@@ -180,18 +180,18 @@ DIGEST_ID: Final = PathPart(name="id", description="The digest's id.", format="d
 
 
 async def get_digests(request: Request, state: WebhookContext) -> JsonReply[ShownDigests]:
-    """Every digest, and of its address the scheme and host alone."""
+    """Every digest, with only the scheme and host of its address."""
     found = await digests.list_digests(state.database)
     return reply(ShownDigests([_render_digest(one) for one in found]))
 
 
 async def get_digest(request: Request, state: WebhookContext) -> JsonReply[ShownDigest]:
-    """A digest, with what became of the last one."""
+    """A digest, with the result of its last delivery."""
     return reply(_render_digest(await digests.get_digest(state.database, DIGEST_ID.of(request))))
 
 
 async def post_digest(request: Request, state: WebhookContext) -> JsonReply[ShownDigest]:
-    """Send what changes from now on to a channel of Slack or Microsoft Teams.
+    """Report changes from now on to a channel of Slack or Microsoft Teams.
 
     Periods without changes are skipped. The address is public, or in a network that the setting
     `outgoing_networks` names.
@@ -212,7 +212,7 @@ async def post_digest(request: Request, state: WebhookContext) -> JsonReply[Show
 
 
 async def put_digest(request: Request, state: WebhookContext) -> JsonReply[ShownDigest]:
-    """Change a digest. One of another owner tells what changes from now on."""
+    """Change a digest. A new owner's changes are reported from now on."""
     wanted = _parse_digest_body(await request.json(ChangedDigest, _LARGEST))
     changed = await digests.change_digest(
         state.database,
@@ -236,9 +236,9 @@ async def delete_digest(request: Request, state: WebhookContext) -> Reply:
 
 
 async def send_digest_test(request: Request, state: WebhookContext) -> JsonReply[TriedWebhook]:
-    """Send what the next one would tell by now, once, also if that is nothing.
+    """Send the next digest as of now, once, even if nothing changed.
 
-    It is marked as a test, and what it tells is told again in its time.
+    It is marked as a test, and the next regular digest reports the same changes again.
     """
     tried = await digests.send_test_digest(
         state.database,

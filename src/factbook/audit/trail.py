@@ -313,8 +313,9 @@ class ClockWatch:
         if last is not None and self._is_back and not was_back:
             self._warn(
                 f"The clock was set back: it is {iso(now)}, and the last record exported is of "
-                f"{iso(last.at)}. What is recorded until then is missing. Export it afterwards:"
-                f" factbook audit export --since {iso(now - SETTLED)} --until {iso(last.at)}"
+                f"{iso(last.at)}. Records made until then will be missing here. Export them "
+                f"afterwards: factbook audit export --since {iso(now - SETTLED)} "
+                f"--until {iso(last.at)}"
             )
 
 

@@ -47,8 +47,8 @@ digests_app = typer.Typer(
 
 DigestId = Annotated[str, typer.Argument(metavar="ID", help="The digest's id; `list` shows it.")]
 _STDIN = "-"
-_OWNER_OPTION = "A group, with those below it. Default: the whole catalog."
-_FORM_OPTION = "What the address takes. Default: slack."
+_OWNER_OPTION = "A group and its subgroups. Default: the whole catalog."
+_FORM_OPTION = "Format of the messages. Default: slack."
 _ZONE_OPTION = "Such as Europe/Paris. Default: UTC."
 
 
@@ -287,7 +287,7 @@ def print_digests(
     token: Token = None,
     as_json: Json = False,
 ) -> None:
-    """List the digests, with what became of the last message.
+    """List the digests, with the result of each last delivery.
 
     \b
     Examples:
@@ -311,14 +311,14 @@ def add_digest(
     owner: Annotated[str | None, typer.Option(metavar="REF", help=_OWNER_OPTION)] = None,
     form: Annotated[DigestForm, typer.Option(help=_FORM_OPTION)] = "slack",
     cadence: Annotated[CadenceUnit, typer.Option(help="Default: weekly.")] = "weekly",
-    day: Annotated[Weekday, typer.Option(help="Of a weekly one. Default: monday.")] = "monday",
+    day: Annotated[Weekday, typer.Option(help="Of a weekly digest. Default: monday.")] = "monday",
     hour: Annotated[int, typer.Option(min=0, max=23, help="Default: 8.")] = 8,
     time_zone: Annotated[str, typer.Option(metavar="ZONE", help=_ZONE_OPTION)] = "UTC",
     server: Server = DEFAULT_SERVER,
     token: Token = None,
     as_json: Json = False,
 ) -> None:
-    """Send what changes from now on to a channel, and nothing when nothing changed.
+    """Report changes from now on to a channel; periods without changes are skipped.
 
     \b
     Examples:
@@ -349,10 +349,10 @@ def change_digest(
     owner: Annotated[
         str | None, typer.Option(metavar="REF", help="Another group; empty for the whole catalog.")
     ] = None,
-    form: Annotated[DigestForm | None, typer.Option(help="What the address takes.")] = None,
+    form: Annotated[DigestForm | None, typer.Option(help="Format of the messages.")] = None,
     cadence: Annotated[CadenceUnit | None, typer.Option(help="How often.")] = None,
-    day: Annotated[Weekday | None, typer.Option(help="Of a weekly one.")] = None,
-    hour: Annotated[int | None, typer.Option(min=0, max=23, help="In its time zone.")] = None,
+    day: Annotated[Weekday | None, typer.Option(help="Of a weekly digest.")] = None,
+    hour: Annotated[int | None, typer.Option(min=0, max=23, help="Hour in the time zone.")] = None,
     time_zone: Annotated[
         str | None, typer.Option(metavar="ZONE", help="Such as Europe/Paris.")
     ] = None,
@@ -360,7 +360,7 @@ def change_digest(
     token: Token = None,
     as_json: Json = False,
 ) -> None:
-    """Change what is given of a digest. One of another owner tells what changes from now on.
+    """Change the given settings of a digest. A new owner's changes are reported from now on.
 
     \b
     Examples:

@@ -254,7 +254,8 @@ class Request:
                 return body
             if time.monotonic() - began > _PATIENCE + len(body) / _SLOWEST:
                 raise TooSlowError(
-                    f"The body comes too slowly: less than {_SLOWEST // 1024} KiB a second."
+                    "The request body arrives too slowly: less than "
+                    f"{_SLOWEST // 1024} KiB a second."
                 )
             message = await self._receive()
 

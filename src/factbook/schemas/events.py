@@ -131,11 +131,11 @@ _Owner = Annotated[
     common.describe_text(
         common.REFERENCE,
         "entity-reference",
-        description="A group, with those below it. Without one it is about the whole catalog.",
+        description="A group and its subgroups. Without one, the digest covers the whole catalog.",
         examples=["group:default/payments"],
     ),
 ]
-_Form = Annotated[DigestForm, Meta(description="What the address takes.")]
+_Form = Annotated[DigestForm, Meta(description="Format of the messages.")]
 _DigestUrl = Annotated[
     str,
     Meta(
@@ -151,8 +151,8 @@ _DigestUrl = Annotated[
 class _Digest(Wire, forbid_unknown_fields=True, kw_only=True):
     owner: _Owner | UnsetType = UNSET
     cadence: CadenceUnit = "weekly"
-    day: Annotated[Weekday, Meta(description="Of a weekly one.")] = "monday"
-    hour: Annotated[int, Meta(ge=0, le=23, description="In its time zone.")] = 8
+    day: Annotated[Weekday, Meta(description="Day of a weekly digest.")] = "monday"
+    hour: Annotated[int, Meta(ge=0, le=23, description="Hour in the time zone.")] = 8
     time_zone: Annotated[
         str,
         Meta(
@@ -165,14 +165,14 @@ class _Digest(Wire, forbid_unknown_fields=True, kw_only=True):
 
 
 class NewDigest(_Digest, kw_only=True):
-    """A digest as it is wanted."""
+    """A digest to create."""
 
     form: _Form = "slack"
     url: _DigestUrl
 
 
 class ChangedDigest(_Digest, kw_only=True):
-    """A digest as it is wanted instead; without `url` its address stays, and so does `form`."""
+    """New settings of a digest; without `url` or `form`, the current value stays."""
 
     form: _Form | UnsetType = UNSET
     url: _DigestUrl | UnsetType = UNSET
@@ -184,20 +184,18 @@ class ShownDigest(WireAnswer):
     id: str
     owner: Annotated[str | None, Meta(description="Null for the whole catalog.")]
     form: Annotated[str, describe_known("slack", "teams")]
-    url: Annotated[
-        str, Meta(description="Of the address the scheme and host, as the rest is a secret.")
-    ]
+    url: Annotated[str, Meta(description="Scheme and host of the address; the rest is a secret.")]
     cadence: Annotated[str, describe_known("weekly", "daily")]
     hour: Count
     time_zone: str
     created_at: Time
     created_by: str
-    told_up_to: Annotated[Time, Meta(description="Changes until then were told.")]
-    next_at: Annotated[Time, Meta(description="When the next one is due, or was.")]
+    told_up_to: Annotated[Time, Meta(description="Changes up to this time were reported.")]
+    next_at: Annotated[Time, Meta(description="When the next digest is or was due.")]
     last_success_at: Annotated[Time | None, Meta(description="When a message last arrived.")]
-    last_failure_at: Annotated[Time | None, Meta(description="Of a message that is to be sent.")]
+    last_failure_at: Annotated[Time | None, Meta(description="When the message now due failed.")]
     last_error: str | None
-    day: Annotated[str, Meta(description="Of a weekly one.")] | None = None
+    day: Annotated[str, Meta(description="Day of a weekly digest.")] | None = None
 
 
 class ShownDigests(WireAnswer):

@@ -294,8 +294,8 @@ def explain_refusal(reply: HostReply, form: DigestForm, url: str) -> str | None:
     if good and accepted:
         return None
     word = _find_error_word(body, form)
-    told = f": {word}" if word and word not in url else " without taking it" if good else ""
-    return f"answered {reply.status}{told}"
+    detail = f": {word}" if word and word not in url else " without accepting it" if good else ""
+    return f"answered {reply.status}{detail}"
 
 
 def _find_error_word(body: bytes, form: DigestForm) -> str | None:

@@ -33,7 +33,7 @@ async def test_an_importer_that_read_everything_in_time_is_well(
     await ended(database, "complete")
     assert await found(look) == [("ok", "1 of 1 importers are well.")]
     [(state, what)] = await found(look, NOON + 4 * HOUR)
-    assert (state, what) == ("warning", "github read everything 4 hours ago for the last time.")
+    assert (state, what) == ("warning", "github last read everything 4 hours ago.")
 
 
 async def test_an_importer_that_fails_is_a_problem_with_its_reason(

@@ -100,7 +100,7 @@ INVALID_REQUEST: Final = "invalid_request"
 
 
 class OAuthError(InputError):
-    """The request of a client is not one of OAuth."""
+    """The client's request is not a valid OAuth request."""
 
     name = "OAuthError"
 

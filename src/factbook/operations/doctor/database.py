@@ -754,9 +754,9 @@ def _importer_findings(one: ImporterStatus, now: int) -> list[Finding]:
         and every is not None
         and now - (one.complete_at or run.asked_at) > _LATE_INTERVALS * every
     ):
-        what = f"{id_} never read everything."
+        what = f"{id_} has never read everything."
         if one.complete_at is not None:
-            what = f"{id_} read everything {ago(one.complete_at, now)} for the last time."
+            what = f"{id_} last read everything {ago(one.complete_at, now)}."
         advice = "Look whether `serve` or a worker runs and collects."
         findings.append(warning(IMPORTERS, what, advice))
     if one.held:
