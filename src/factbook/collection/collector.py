@@ -32,7 +32,7 @@ from factbook.facts.datasource import DataSource
 from factbook.facts.freshness import Observation
 from factbook.integrations.integration import Collected, Integration
 from factbook.outbound.cache import AnswerCache, AnswerCaches, Memory
-from factbook.outbound.client import ClientHealth, HttpClient
+from factbook.outbound.client import HttpClient
 from factbook.outbound.outcomes import Missing, Outcome
 from factbook.scheduling import housekeeping, run_queue, runs, schedule
 from factbook.scheduling.run_queue import Batch, BatchFigures, Lane, LostBatchError
@@ -229,13 +229,24 @@ def _settle_answers(
     ones and then reached a rate limit does not count as an attempt: these continue until the end
     of the run.
     """
-    limited = any(_has_outcome(Outcome.RATE_LIMITED, answer) for answer in answers.values())
-    until = _resume_time(client.health, batch, now) if limited else None
+    limited = any(
+        missing.outcome is Outcome.RATE_LIMITED
+        for answer in answers.values()
+        for missing in answer.missing.values()
+    )
+    until: int | None = None
+    if limited:
+        until = client.health.resumes_at
+        if until is None or until <= now:
+            # The client does not know when the limit ends: an increasing guess.
+            until = now + 2 * _retry_pause(batch.attempts)
     attempts = 0 if limited and advanced else batch.attempts
     next_at = until or now + _retry_pause(batch.attempts)
     most = MOST_ATTEMPTS if limited else _MOST_FAILURES
     again = [
-        target for target in answers if entities[target] and _may_improve_answer(answers[target])
+        target
+        for target, answer in answers.items()
+        if entities[target] and any(missing.retried for missing in answer.missing.values())
     ]
     if not again or attempts >= most or next_at >= batch.deadline:
         return _batch_result(answers, entities, pause_until=until)
@@ -273,9 +284,13 @@ def _batch_result(
 ) -> Result:
     observations = _list_observations(answers, entities)
     nothing = {target: one for target, one in answers.items() if one.missing and not one.values}
-    skipped = _count_entities(
-        entities, (t for t, one in nothing.items() if _is_skipped_answer(one))
-    )
+    # Entities that turned out not to identify a target.
+    untargeted = [
+        target
+        for target, answer in nothing.items()
+        if all(missing.outcome is Outcome.NO_ANNOTATION for missing in answer.missing.values())
+    ]
+    skipped = _count_entities(entities, untargeted)
     failed = _count_entities(entities, nothing) - skipped
     incomplete = _count_entities(
         entities, (t for t, one in answers.items() if one.values and one.passing)
@@ -283,44 +298,22 @@ def _batch_result(
     gaps = Counter[RunGap]()
     for target, answer in answers.items():
         for place, missing in answer.missing.items():
-            gaps[_answer_gap(place, missing)] += len(entities[target])
+            if missing.outcome is Outcome.NO_ANNOTATION:
+                gap = RunGap(place, missing.reason, "skipped")
+            else:
+                gap = RunGap(place, missing.reason, "passing" if missing.passing else "final")
+            gaps[gap] += len(entities[target])
     covered = len(observations) - failed - skipped
     counts = covered, failed, incomplete, skipped
     return Result(observations, *counts, +gaps, left or [], next_at, pause_until)
-
-
-def _is_skipped_answer(answer: Collected) -> bool:
-    """Return true if the entity turned out not to identify a target."""
-    return all(one.outcome is Outcome.NO_ANNOTATION for one in answer.missing.values())
-
-
-def _answer_gap(place: str, missing: Missing) -> RunGap:
-    if missing.outcome is Outcome.NO_ANNOTATION:
-        return RunGap(place, missing.reason, "skipped")
-    return RunGap(place, missing.reason, "passing" if missing.passing else "final")
 
 
 def _count_entities(entities: Targets, targets: Iterable[str]) -> int:
     return sum(len(entities[target]) for target in targets)
 
 
-def _may_improve_answer(answer: Collected) -> bool:
-    """Return true if another attempt may find more facts of a target."""
-    return any(missing.retried for missing in answer.missing.values())
-
-
-def _has_outcome(outcome: Outcome, answer: Collected) -> bool:
-    return any(missing.outcome is outcome for missing in answer.missing.values())
-
-
 def _retry_pause(attempts: int) -> int:
     return int(min(_FIRST_PAUSE * 2 ** (attempts - 1), _LONGEST_PAUSE))
-
-
-def _resume_time(health: ClientHealth, batch: Batch, now: int) -> int:
-    """The time at which the rate limit ends; an increasing guess if the client does not know."""
-    known = health.resumes_at
-    return known if known and known > now else now + 2 * _retry_pause(batch.attempts)
 
 
 class Attempts:

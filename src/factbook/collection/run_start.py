@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 import structlog
@@ -18,7 +18,7 @@ from factbook.catalog.store.conditions import SQL
 from factbook.clock import MINUTE, SECOND, Clock
 from factbook.datasources.registry import Registry, SourceSnapshot
 from factbook.errors import ConflictError, GoneError, UnavailableError, no_such
-from factbook.events.store import EventFilter, FeedPage, FeedPosition, find_feed_end, page_events
+from factbook.events.store import EventFilter, FeedPosition, find_feed_end, page_events
 from factbook.facts import refresh_requests, retention, store
 from factbook.facts.datasource import DataSource, duration_milliseconds
 from factbook.facts.freshness import Observation
@@ -264,20 +264,16 @@ def _sort_portion(
     missing: list[Observation],
 ) -> None:
     for subject in portion:
-        found = _find_target(integration, subject.entity)
-        if isinstance(found, str):
-            targets.setdefault(found, []).append(subject.entity_id)
+        try:
+            target = integration.target(subject.entity)
+        except Exception as error:
+            log.error("target.failed", source=integration.source.id, exc_info=error)
+            target = Missing(Outcome.TRANSIENT, "the entity's annotations could not be read")
+        if isinstance(target, str):
+            targets.setdefault(target, []).append(subject.entity_id)
         else:
-            passing = frozenset({""}) if found.passing else frozenset[str]()
-            missing.append(Observation(subject.entity_id, {}, {"": found.reason}, passing))
-
-
-def _find_target(integration: Integration, entity: Mapping[str, Any]) -> str | Missing:
-    try:
-        return integration.target(entity)
-    except Exception as error:
-        log.error("target.failed", source=integration.source.id, exc_info=error)
-        return Missing(Outcome.TRANSIENT, "the entity's annotations could not be read")
+            passing = frozenset({""}) if target.passing else frozenset[str]()
+            missing.append(Observation(subject.entity_id, {}, {"": target.reason}, passing))
 
 
 def _build_plan(
@@ -291,19 +287,18 @@ def _build_plan(
 
     batches = integration.batches(sorted(targets, key=oldest)) if targets else []
     works = [batch_work(batch, targets) for batch in batches]
-    new = [one for one in missing if one.passing or not _is_known_reason(one, last)]
+    # The same reason as in the last run is not stored again.
+    new = [
+        one
+        for one in missing
+        if one.passing or one.entity_id not in last or last[one.entity_id].reasons != one.reasons
+    ]
     failed = sum(bool(one.passing) for one in missing)
     count = sum(map(len, targets.values()))
-    gaps = Counter(_plan_gap(one) for one in missing)
+    gaps = Counter(
+        RunGap("", one.reasons[""], "passing" if one.passing else "skipped") for one in missing
+    )
     return RunPlan(works, count, new, len(missing) - failed, failed, gaps)
-
-
-def _plan_gap(one: Observation) -> RunGap:
-    return RunGap("", one.reasons[""], "passing" if one.passing else "skipped")
-
-
-def _is_known_reason(one: Observation, last: Mapping[int, Last]) -> bool:
-    return one.entity_id in last and last[one.entity_id].reasons == one.reasons
 
 
 def sample_some(
@@ -525,7 +520,10 @@ class Arrivals:
         except GoneError:
             # Expired, or from a backup: the sources' next runs find new entities.
             return [], end.position
-        return _whole_rows(page), page.next.position
+        # Without those of a row that continues on the next page.
+        cut = page.next.position if page.next.item else None
+        refs = [event.subject for event in page.events if event.place.position != cut]
+        return refs, page.next.position
 
     async def _begin(
         self, integrations: Sequence[Integration], refs: list[str], stored: int, place: int
@@ -536,14 +534,21 @@ class Arrivals:
             # A new source's first run begins at once and covers existing entities.
             return 0
 
-        found = await self._database.write(partial(stored_entities.read_ids_of_refs, refs=refs))
-        ids = set(found.values())
+        by_ref = await self._database.write(partial(stored_entities.read_ids_of_refs, refs=refs))
+        ids = set(by_ref.values())
         # A separate write per source lets others write in between.
         for one in integrations:
             begin = partial(_begin_arrivals, integration=one, ids=ids, stored=stored, now=now)
             if not await self._database.write(begin):
                 return 0
-        if not await self._database.write(partial(_store_place, stored=stored, place=place)):
+
+        def store_place(transaction: Transaction) -> bool:
+            if not _lock_place(transaction, stored):
+                return False
+            put_counter(transaction, _PLACE_COUNTER, place)
+            return True
+
+        if not await self._database.write(store_place):
             return 0
         self._place, self._begun_at = place, self._clock()
         return len(ids)
@@ -564,14 +569,6 @@ def _begin_arrivals(
     return True
 
 
-def _store_place(transaction: Transaction, *, stored: int, place: int) -> bool:
-    """Store the place after these entities; false if another process did."""
-    if not _lock_place(transaction, stored):
-        return False
-    put_counter(transaction, _PLACE_COUNTER, place)
-    return True
-
-
 def _lock_place(transaction: Transaction, stored: int) -> bool:
     """Lock the place; false if another process has moved it."""
     transaction.lock(_ARRIVALS_LEASE)
@@ -586,9 +583,3 @@ def _known_entities(transaction: Transaction, source_id: str, ids: set[int]) -> 
     return set(chain.from_iterable(targets)) | store.select_collected(
         transaction, source_id, sorted(ids)
     )
-
-
-def _whole_rows(page: FeedPage) -> list[str]:
-    """The references of a page, without those of a row that continues on the next page."""
-    cut = page.next.position if page.next.item else None
-    return [event.subject for event in page.events if event.place.position != cut]

@@ -77,8 +77,11 @@ async def advance_retention_clock(
     """
     found = await read_retention_clock(database)
     agrees = False
-    if not 0 <= now - found.trusted_at <= LARGEST_LEAP:
-        agrees = await _server_agrees(database, now)
+    is_doubtful = not 0 <= now - found.trusted_at <= LARGEST_LEAP
+    if is_doubtful and database.dialect == "postgresql":
+        # Only the time of a server on another machine tells: a local one shares the clock.
+        server, elsewhere = await database.one(_SERVER_TIME) or (0, False)
+        agrees = bool(elsewhere) and abs(server - now) <= _LARGEST_DIFFERENCE
     return await database.write(
         lambda transaction: _advance_clock(transaction, now, last, agrees=agrees)
     )
@@ -124,27 +127,19 @@ def _store_clock(transaction: Transaction, clock: RetentionClock) -> None:
     transaction.run(_STORE_CLOCK, clock)
 
 
-async def _server_agrees(database: Database, now: int) -> bool:
-    """Return true if a server on another machine has this time; a local one shares the clock."""
-    if database.dialect != "postgresql":
-        return False
-    server, elsewhere = await database.one(_SERVER_TIME) or (0, False)
-    return bool(elsewhere) and abs(server - now) <= _LARGEST_DIFFERENCE
-
-
 async def repair_clock_times(database: Database, now: int) -> bool:
     """Correct the times of active runs and pauses; returns true if any was wrong."""
     bounds = (now + LARGEST_LEAD, now + _LONGEST_PAUSE)
     if await database.one(_TO_COME, bounds) is None:
         return False
-    await database.write(lambda transaction: _repair_times(transaction, now))
+
+    def repair_times(transaction: Transaction) -> None:
+        transaction.run(_NOT_WAITING, (now, now, now + LARGEST_LEAD))
+        transaction.run(_NOT_PAUSED, (now, now + _LONGEST_PAUSE))
+        transaction.run(_REPAIR_STARTS, (now, now, now + LARGEST_LEAD))
+
+    await database.write(repair_times)
     return True
-
-
-def _repair_times(transaction: Transaction, now: int) -> None:
-    transaction.run(_NOT_WAITING, (now, now, now + LARGEST_LEAD))
-    transaction.run(_NOT_PAUSED, (now, now + _LONGEST_PAUSE))
-    transaction.run(_REPAIR_STARTS, (now, now, now + LARGEST_LEAD))
 
 
 _TASK_RECORDS: Final = "SELECT part, succeeded_at, failed_at, error FROM housekeeping ORDER BY part"

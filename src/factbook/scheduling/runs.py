@@ -72,15 +72,15 @@ def find_main_gap(gaps: Iterable[CountedGap], asked: int) -> str | None:
     Facts that could not be requested come first, then rights that the credential lacks for every
     entity, then entities that the vendor refused entirely.
     """
-    found = list(gaps)
-    own = [gap for gap in found if gap.kind == "passing" or _is_refused_to_all(gap, asked)]
-    whole = [gap for gap in found if gap.kind == "final" and not gap.place]
-    worst = max(own or whole, key=lambda gap: (gap.entities, gap.reason), default=None)
+    every = list(gaps)
+    final = [gap for gap in every if gap.kind == "final"]
+    refused_to_all = [
+        gap for gap in final if gap.entities >= asked and gap.reason.startswith("forbidden")
+    ]
+    first = [gap for gap in every if gap.kind == "passing"] + refused_to_all
+    whole = [gap for gap in final if not gap.place]
+    worst = max(first or whole, key=lambda gap: (gap.entities, gap.reason), default=None)
     return None if worst is None else worst.reason
-
-
-def _is_refused_to_all(gap: CountedGap, asked: int) -> bool:
-    return gap.kind == "final" and gap.entities >= asked and gap.reason.startswith("forbidden")
 
 
 class GivenUpBatch(NamedTuple):
@@ -284,9 +284,18 @@ async def sweep_runs(database: Database, now: int) -> int:
     # Read outside the transaction, to keep writers from waiting.
     given_up = await database.search(_WITHOUT_WORKER, (now - _ABANDONED_AFTER,))
     old = await database.search(_OLD_RUNS, (RUNS_KEPT,))
+    old_ids = [id_ for (id_,) in old]
+
+    def end_and_delete(transaction: Transaction) -> None:
+        if given_up:
+            ids = [id_ for (id_,) in given_up]
+            transaction.run(_GIVE_UP_RUNS, ("no worker took it", now, ids))
+            transaction.run(_DELETE_ENDED_BATCHES)
+        transaction.run("DELETE FROM runs WHERE id IN LIST(?)", (old_ids,))
+        delete_gaps(transaction, old_ids)
+
     if given_up or old:
-        ids = [id_ for (id_,) in given_up], [id_ for (id_,) in old]
-        await database.write(lambda transaction: _sweep_runs(transaction, *ids, now))
+        await database.write(end_and_delete)
     return len(given_up) + len(old)
 
 
@@ -296,14 +305,6 @@ def delete_source_runs(transaction: Transaction, source_id: str) -> None:
     transaction.run("DELETE FROM runs WHERE source_id = ?", (source_id,))
     transaction.run("DELETE FROM source_health WHERE source_id = ?", (source_id,))
     take_given_up_work(transaction, source_id)
-
-
-def _sweep_runs(transaction: Transaction, given_up: list[int], old: list[int], now: int) -> None:
-    if given_up:
-        transaction.run(_GIVE_UP_RUNS, ("no worker took it", now, given_up))
-        transaction.run(_DELETE_ENDED_BATCHES)
-    transaction.run("DELETE FROM runs WHERE id IN LIST(?)", (old,))
-    delete_gaps(transaction, old)
 
 
 def _record_source_state(

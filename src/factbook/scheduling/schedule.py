@@ -129,7 +129,7 @@ def _expand_field(part: str, field: _CronField, problems: list[str]) -> frozense
 
 
 def _parse_range(item: str, field: _CronField) -> range:
-    span, slash, step = item.partition("/")
+    span, slash, step_text = item.partition("/")
     low, dash, high = span.partition("-")
     if span == "*":
         first, last = field.lowest, field.highest
@@ -139,7 +139,12 @@ def _parse_range(item: str, field: _CronField) -> range:
         last = _parse_number(high, field) if dash else field.highest if slash else first
     if first > last:
         raise ValueError(f"{span} runs backwards; write it as two ranges, separated by a comma")
-    return range(first, last + 1, _parse_step(step, field) if slash else 1)
+    step = 1
+    if slash:
+        step = int(step_text) if step_text.isascii() and step_text.isdigit() else 0
+        if not 1 <= step <= field.highest:
+            raise ValueError(f'the step "{step_text}" is not between 1 and {field.highest}')
+    return range(first, last + 1, step)
 
 
 def _parse_number(text: str, field: _CronField) -> int:
@@ -147,13 +152,6 @@ def _parse_number(text: str, field: _CronField) -> int:
     if not field.lowest <= number <= field.highest:
         raise ValueError(f'"{text}" is not between {field.lowest} and {field.highest}')
     return number
-
-
-def _parse_step(text: str, field: _CronField) -> int:
-    step = int(text) if text.isascii() and text.isdigit() else 0
-    if not 1 <= step <= field.highest:
-        raise ValueError(f'the step "{text}" is not between 1 and {field.highest}')
-    return step
 
 
 def find_next_starts(cadences: Mapping[str, str], last: Mapping[str, int]) -> dict[str, int]:
@@ -178,16 +176,13 @@ def find_next_start(name: str, line: str, after: int) -> int:
     """The first start of `name` after `after`; all in milliseconds since the epoch."""
     parsed = parse_cadence(line)
     # The start for an earlier moment is past.
-    moment = find_next_time(parsed, after - LONGEST_DELAY)
-    while (start := moment + _start_delay(name, parsed, moment)) <= after:
-        moment = find_next_time(parsed, moment)
+    start, following = after, find_next_time(parsed, after - LONGEST_DELAY)
+    while start <= after:
+        moment, following = following, find_next_time(parsed, following)
+        # The delay of a name after the cadence's time is always the same, in whole seconds.
+        most = min(LONGEST_DELAY, (following - moment) // 2) // SECOND
+        start = moment + _hash_name(name) % most * SECOND
     return start
-
-
-def _start_delay(name: str, parsed: Cadence, moment: int) -> int:
-    """The delay of `name` after the cadence's time: always the same, in whole seconds."""
-    most = min(LONGEST_DELAY, (find_next_time(parsed, moment) - moment) // 2) // SECOND
-    return _hash_name(name) % most * SECOND
 
 
 @lru_cache(maxsize=4096)
