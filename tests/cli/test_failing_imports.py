@@ -360,7 +360,7 @@ ROWS = [
         table("NAMESPACES", "default,defualt"),
         COMPLETE,
         0,
-        ("namespaces: defualt is no namespace of the cluster",),
+        ("namespaces: defualt is not a namespace of the cluster",),
     ),
     Row(
         "ldif",

@@ -44,11 +44,11 @@ async def test_a_loop_of_redirects_is_asked_once(beside: Beside, serve: Serve) -
         ("https://169.254.169.254/latest", "169.254.169.254: 169.254.169.254 is not called"),
         (
             "https://inner.example",
-            "inner.example: inner.example leads to an address that is not called",
+            "inner.example: inner.example resolves to an address that is not called",
         ),
         (
             "https://mixed.example",
-            "mixed.example: mixed.example leads to an address that is not called",
+            "mixed.example: mixed.example resolves to an address that is not called",
         ),
     ],
 )
@@ -87,7 +87,7 @@ async def test_a_name_that_changes_between_check_and_connection_leads_nowhere_el
 
     reasons = await beside.run(evil(), f"http://name.example:{port}", resolver=rebinding)
     refused = {
-        "": "upstream-error: name.example: name.example leads to an address that is not called; "
+        "": "upstream-error: name.example: name.example resolves to an address that is not called; "
         "outgoing_networks can allow it"
     }
     assert sorted(map(len, reasons.values())) == [0, 1, 1]

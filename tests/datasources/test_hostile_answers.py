@@ -43,7 +43,7 @@ def aliases() -> bytes:
 
 
 TOO_LARGE = "127.0.0.1: the answer is larger than 1000000 bytes"
-NOT_HTTP = "127.0.0.1: what came is not whole HTTP"
+NOT_HTTP = "127.0.0.1: the response is not valid HTTP"
 TOO_SLOW = "127.0.0.1: no answer within 0.3 seconds"
 IMPATIENT = 0.3
 

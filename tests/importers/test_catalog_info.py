@@ -246,7 +246,7 @@ async def test_a_target_that_is_not_read_is_a_problem(subtests: pytest.Subtests)
 
 async def test_a_location_of_another_type_is_a_problem() -> None:
     reading = await read(location("a.yaml").replace("type: url", "type: file"))
-    assert told(reading) == ["catalog-info.yaml:7 a location of another type than url is not read"]
+    assert told(reading) == ["catalog-info.yaml:7 a location of a type other than url is not read"]
 
 
 async def test_an_optional_target_may_be_missing_but_not_unreadable() -> None:

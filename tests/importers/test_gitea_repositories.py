@@ -151,7 +151,7 @@ async def test_a_file_may_name_files_of_other_repositories_of_the_organization()
     assert [problem.message for problem in found.problems] == [
         "the target is in an organization that is not imported",
         "the target is not a file on git.example.com",
-        "x.yaml: forbidden: the repository is not there, or may not be read",
+        "x.yaml: forbidden: the repository does not exist, or may not be read",
     ]
     assert found.unread == {"git.example.com/acme/shop"}
 
@@ -181,7 +181,7 @@ async def test_an_empty_repository_is_a_component_and_one_without_its_code_is_un
     found = await GiteaOwner(*several).part()
     assert [item.origin for item in found.items] == ["git.example.com/acme/empty"]
     assert (found.complete, found.unread) == (True, frozenset({"git.example.com/acme/closed"}))
-    assert "the repository is not there, or may not be read" in found.problems[0].message
+    assert "the repository does not exist, or may not be read" in found.problems[0].message
 
 
 async def test_a_file_that_gitea_cannot_give_now_keeps_its_repository(

@@ -253,7 +253,8 @@ async def test_an_entity_that_was_found_twice_comes_from_the_first_place(imports
     await imports.write_all(part(*items(1)), part(twice, key="more"))
     assert await imports.refs(f"import/{IMPORTER}/more") == []
     [problem] = (await imports.record("more")).problems
-    assert problem.message == "component:default/c001 comes from repository c001 too, which counts"
+    message = "component:default/c001 comes from repository c001 too, which takes precedence"
+    assert problem.message == message
 
 
 async def test_an_entity_moves_from_one_part_to_another(imports: Imports) -> None:

@@ -222,7 +222,7 @@ async def test_removals_that_are_held_are_an_event_until_somebody_decides(
         {
             "set": SET,
             "heldCount": 2,
-            "reason": "nothing was found where there was something",
+            "reason": "nothing was found, although there were entities before",
         },
     )
     await service.http.post(f"{PARTS}/fake/{PART}/discard")

@@ -237,7 +237,7 @@ async def test_a_list_that_was_forgotten_is_begun_again() -> None:
     assert (part.complete, len(part.items), cluster.fake.requests[DEPLOYMENTS]) == (True, 600, 4)
     cluster.fake.fail(DEPLOYMENTS, forgetting, times=9)
     part = await cluster.part()
-    assert "forgotten" in part.problems[0].message
+    assert "the list expired" in part.problems[0].message
     assert not part.complete
 
 
@@ -261,9 +261,12 @@ async def test_a_page_that_fails_makes_the_cluster_incomplete_and_its_items_unce
     subtests: pytest.Subtests,
 ) -> None:
     cases: list[tuple[Fault, str]] = [
-        (faults.saying({"kind": "Status"}), "unknown form"),
-        (faults.saying({"kind": "Status", "metadata": {}, "items": []}), "unknown form"),
-        (faults.saying({"kind": "DeploymentList", "metadata": {}, "items": [{}]}), "unknown form"),
+        (faults.saying({"kind": "Status"}), "unknown format"),
+        (faults.saying({"kind": "Status", "metadata": {}, "items": []}), "unknown format"),
+        (
+            faults.saying({"kind": "DeploymentList", "metadata": {}, "items": [{}]}),
+            "unknown format",
+        ),
         (faults.saying({"kind": "Status", "code": 403}, 403), "needs the verb list"),
         (faults.saying({"kind": "Status", "code": 429}, 429), "rate-limited"),
         (faults.saying({"kind": "Status", "code": 500}, 500), "upstream-error"),

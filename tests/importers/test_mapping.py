@@ -116,7 +116,7 @@ async def test_an_entity_whose_mapping_fails_stays_as_it_was(database: Database)
 
 async def test_a_field_below_a_text_is_a_problem() -> None:
     part = await Peer(FakeBackstage([shop()]), mapping={"spec.type.a": "'x'"}).part()
-    assert part.problems[0].message.endswith("the mapping failed: what it is in is no table")
+    assert part.problems[0].message.endswith("the mapping failed: its parent is not a table")
 
 
 async def test_what_a_mapping_makes_is_bounded() -> None:
@@ -132,10 +132,10 @@ def test_a_mistake_in_a_mapping_is_told_with_its_place(subtests: pytest.Subtests
         ({"spec.owner": "item.["}, 'mapping."spec.owner" is not a JMESPath expression'),
         ({"User": {"spec.x": "{{ a"}}, 'mapping.User."spec.x" has {{ without }}'),
         ({"spec.x": "{{ no_such(item) }}"}, 'mapping."spec.x" has no function no_such'),
-        ({"owner": "item.a"}, 'mapping."owner" is no field: write metadata.… or spec.…'),
-        ({"spec": "item.a"}, "is no field"),
-        ({"spec..a": "item.a"}, "is no field"),
-        ({"metadata.annotations.": "item.a"}, "is no field"),
+        ({"owner": "item.a"}, 'mapping."owner" is not a field: write metadata.… or spec.…'),
+        ({"spec": "item.a"}, "is not a field"),
+        ({"spec..a": "item.a"}, "is not a field"),
+        ({"metadata.annotations.": "item.a"}, "is not a field"),
         ({"spec.a": 7}, "mapping"),
         ({f"spec.f{n}": "item.a" for n in range(101)}, "mapping has more than 100 fields"),
     ]

@@ -256,7 +256,7 @@ def test_a_mistake_in_the_table_is_told(subtests: pytest.Subtests) -> None:
         ({"address": "https://user:pw@a.test"}, "address has to be"),
         ({"filters": ["kind=component"] * 21}, "filters have to be"),
         ({"filters": [" "]}, "filters have to be"),
-        ({"namespace_prefix": "Eu/"}, "namespace_prefix has to be"),
+        ({"namespace_prefix": "Eu/"}, "namespace_prefix has to consist"),
     ]
     for values, said in cases:
         with subtests.test(values=values):

@@ -212,7 +212,7 @@ async def test_a_run_that_ends_its_process_time_and_again_is_given_up(world: Imp
     await world.process.work()
     last = await world.last()
     assert (last.state, world.system.readings) == ("failed", 0)
-    assert "ended time and again" in last.error
+    assert "ended repeatedly" in last.error
     world.time.advance(HOUR)
     await world.process.work()
     assert world.system.readings == 1

@@ -45,7 +45,7 @@ async def test_nothing_is_sent_to_an_address_that_is_not_the_clients(
             assert host.requests == []
             assert answer.outcome is Outcome.TRANSIENT
             assert answer.detail.startswith(
-                "api.example.com: led to an address that is not its own"
+                "api.example.com: led to an address outside its base URL"
             )
 
 

@@ -61,7 +61,7 @@ async def test_without_an_allowed_address_no_program_is_run() -> None:
         (client("https://api.example", refused), "outgoing_networks can allow it"),
         (client("https://10.0.0.1", refused), "outgoing_networks can allow it"),
         (client("https://nobody.example", refused), "no connection"),
-        (asking(Host(json(200, {}))), "other programs have no way to it"),
+        (asking(Host(json(200, {}))), "other programs cannot reach it"),
     ):
         answer = await asker.delegate(program)
         assert answer.outcome is Outcome.TRANSIENT

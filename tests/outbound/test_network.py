@@ -11,7 +11,7 @@ from tests.outbound.asking import calling, naming, network
 from tests.outbound.conftest import Serve
 from tests.outbound.talking import GOOD, Authority, saying, tunnel
 
-REFUSED = "leads to an address that is not called; outgoing_networks can allow it"
+REFUSED = "resolves to an address that is not called; outgoing_networks can allow it"
 
 
 @pytest.mark.spec("network.outgoing-address-guard")

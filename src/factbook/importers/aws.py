@@ -136,7 +136,7 @@ class AwsImportOptions(ImporterOptions, frozen=True, kw_only=True):
     """An organization, the credential to read it, and the parts to import."""
 
     access_key_id: Annotated[
-        str, about("Secret. An access key; without one, what the environment has is taken.")
+        str, about("Secret. An access key; without one, the environment's credentials are used.")
     ] = ""
     secret_access_key: Annotated[str, about("Secret. The other half of the access key.")] = ""
     session_token: Annotated[str, about("Secret. The token of temporary keys.")] = ""
@@ -361,7 +361,7 @@ async def _assume_role(
         read_as(found.get(f"{action}Result"), _AssumedRole) if isinstance(found, dict) else None
     )
     if not isinstance(result, _AssumedRole):
-        return Missing(Outcome.TRANSIENT, f"{_NO_ROLE}: STS answered in an unknown form")
+        return Missing(Outcome.TRANSIENT, f"{_NO_ROLE}: STS answered in an unknown format")
     temporary = result.credentials
     return AwsKeys(temporary.access_key_id, temporary.secret_access_key, temporary.session_token)
 
@@ -469,7 +469,7 @@ def _explain_answer(action: str, answer: Answer) -> Missing:
     if code in _REFUSED:
         return Missing(Outcome.REFUSED, "the keys are not accepted: wrong, expired or revoked")
     if code == _NO_ORGANIZATION:
-        return Missing(Outcome.NOT_FOUND, "the account is in no organization")
+        return Missing(Outcome.NOT_FOUND, "the account is not in an organization")
     return answer.missing
 
 
@@ -705,7 +705,7 @@ class _OrganizationParts:
             try:
                 owner = find_tagged_owner(tags, self._options.owner_tags)
             except InputError:
-                text = "the tag that names its owner is no reference, such as group:payments"
+                text = "the tag that names its owner is not a reference such as group:payments"
                 self._problems.append(ReadingProblem(_make_aws_origin(account.id), text))
         system = None
         if self._tree is not None and account.units:

@@ -58,8 +58,8 @@ class CatalogImportOptions(ImporterOptions, frozen=True, kw_only=True):
     filters: Annotated[
         tuple[str, ...],
         about(
-            "Conditions such as `kind=component,spec.type=service`, all of which hold. Of several "
-            "texts one has to hold. Empty: every entity."
+            "Conditions such as `kind=component,spec.type=service`, all of which have to hold. Of "
+            "several texts, one has to hold. Empty: every entity."
         ),
     ] = ()
     namespace_prefix: Annotated[
@@ -77,7 +77,10 @@ class CatalogImportOptions(ImporterOptions, frozen=True, kw_only=True):
         ):
             yield "filters have to be texts such as kind=component, at most 20"
         if self.namespace_prefix and not _NAMESPACE_PREFIX.fullmatch(self.namespace_prefix):
-            yield "namespace_prefix has to be of lower-case letters, digits and dashes, at most 31"
+            yield (
+                "namespace_prefix has to consist of lower-case letters, digits and dashes, "
+                "at most 31"
+            )
 
     @property
     def place(self) -> str:

@@ -701,7 +701,7 @@ class _CatalogFileReader:
         path = (*step.path, step.location)
         at = step._replace(path=path, line=line)
         if spec.get("type", "url") != "url":
-            self._problem(at, "a location of another type than url is not read")
+            self._problem(at, "a location of a type other than url is not read")
             return
         targets = spec.get("targets")
         targets = targets if isinstance(targets, list) else []

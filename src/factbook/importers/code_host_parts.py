@@ -42,7 +42,7 @@ from factbook.outbound.outcomes import Missing, Outcome
 # Reasons that lie in the file itself, whoever reads it.
 _UNUSABLE: Final = frozenset({Outcome.TOO_LARGE, Outcome.NOT_APPLICABLE})
 _PEOPLE: Final = frozenset({"group", "user"})
-_STAYS: Final = "so what it brought before stays: write one, or delete the file"
+_STAYS: Final = "so its earlier entities stay: write one, or delete the file"
 _NO_ENTITY: Final = f"holds no entity, {_STAYS}"
 _NO_TARGET: Final = f"has locations that lead to no entity, {_STAYS}"
 

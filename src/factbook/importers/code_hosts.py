@@ -141,7 +141,7 @@ def complete_options(options: Options, account: Any, *, name: str, flag: str) ->
         raise ConfigurationError(f"{name} has to name at least one, such as acme ({flag} acme).")
     for owner in owners:
         if not _OWNER_PATH.fullmatch(owner) or ("/" in owner and name != "groups"):
-            raise ConfigurationError(f"{name} has to be names such as acme: {owner} is none.")
+            raise ConfigurationError(f"{name} has to be names such as acme: {owner} is not one.")
     for pattern in options.people_from:
         if not any(_may_match_owner(pattern, owner) for owner in owners):
             raise ConfigurationError(

@@ -75,7 +75,7 @@ ADDRESSES: Final = (
     r"https?://{host}/([^/]+/[^/]+)/(?:src|raw|media)/(.+)",
 )
 _NOT_FOUND: Final = Missing(Outcome.NOT_FOUND)
-_HIDDEN: Final = Missing(Outcome.DENIED, "the repository is not there, or may not be read")
+_HIDDEN: Final = Missing(Outcome.DENIED, "the repository does not exist, or may not be read")
 _CHANGED: Final = Missing(Outcome.INCOMPLETE, "the repository changed while it was read")
 
 _Tree = tuple[str, str]
@@ -124,7 +124,7 @@ class GiteaContent(msgspec.Struct):
     def content_of_file(self) -> Content:
         """The whole file, or the reason that it is not there."""
         if self.type != "file":
-            return Missing(Outcome.NOT_APPLICABLE, f"it is no file, but a {self.type}")
+            return Missing(Outcome.NOT_APPLICABLE, f"it is not a file but a {self.type}")
         if self.size > LARGEST_FILE:
             return Missing(Outcome.TOO_LARGE, f"the file has {self.size:,} bytes")
         try:

@@ -87,7 +87,7 @@ def parse_mapping(table: Table) -> EntityMapping:
         try:
             first, *rest = segments = _split_field_path(path)
             if first not in _ROOTS or not rest or not all(segments):
-                raise InputError("is no field: write metadata.… or spec.…")
+                raise InputError("is not a field: write metadata.… or spec.…")
             kinds.setdefault(kind.lower(), {})[path] = (
                 _TemplateText(extraction.parse_template(text))
                 if "{{" in text or "}}" in text
@@ -159,7 +159,7 @@ def _set_at_path(value: Any, segments: Sequence[str], new: Any) -> Any:
     if value is None and new is None:
         return None
     if not (value is None or isinstance(value, Mapping)):
-        raise InputError("what it is in is no table")
+        raise InputError("its parent is not a table")
     first, *rest = segments
     members = dict(value or {})
     inner = _set_at_path(members.get(first), rest, new) if rest else new

@@ -59,7 +59,7 @@ _MOST_PAGES: Final = 2_000
 _BEGINNINGS: Final = 3
 _GONE: Final = 410
 _NO_REVIEWS: Final = frozenset({403, 404, 405})
-_CHANGED: Final = Missing(Outcome.TRANSIENT, "the list was forgotten while it was read")
+_CHANGED: Final = Missing(Outcome.TRANSIENT, "the list expired while it was read")
 
 _API_VERSION: Final = "backstage.io/v1alpha1"
 _NAMESPACE: Final = "backstage.io/kubernetes-namespace"
@@ -85,7 +85,7 @@ class KubernetesImportOptions(ImporterOptions, frozen=True, kw_only=True):
 
     cluster: Annotated[str, about("Name of the cluster, which its resource and parts have.")]
     url: Annotated[
-        str, about("Address of the API server. Empty: that of the cluster which this runs in.")
+        str, about("Address of the API server. Empty: that of the cluster that Factbook runs in.")
     ] = ""
     token: Annotated[str, about("Secret. A token. Empty: the file is read.")] = ""
     token_file: Annotated[
@@ -101,8 +101,8 @@ class KubernetesImportOptions(ImporterOptions, frozen=True, kw_only=True):
     resources: Annotated[
         tuple[str, ...],
         about(
-            "What is read as workloads, e.g. `argoproj.io/v1alpha1/rollouts`: group, version and "
-            "plural."
+            "Resources to read as workloads, e.g. `argoproj.io/v1alpha1/rollouts`: group, version "
+            "and plural."
         ),
     ] = DEFAULT_WORKLOADS
     namespace: Annotated[
@@ -118,7 +118,7 @@ class KubernetesImportOptions(ImporterOptions, frozen=True, kw_only=True):
         """The mistakes in the table."""
         yield from super().problems()
         if not valid_subdomain(self.cluster):
-            yield "cluster has to be of a-z, 0-9 and inner hyphens and dots"
+            yield "cluster has to consist of a-z, 0-9 and inner hyphens and dots"
         if self.url and not is_web_address(self.url):
             yield "url has to be like https://host:6443"
         if self.namespace and not valid_namespace(self.namespace):
@@ -409,7 +409,7 @@ def make_workload_component(
         try:
             return ref.canonicalize_target(text, kind=kind)
         except InputError:
-            made.problems.append("an annotation or a label that names an entity is no reference")
+            made.problems.append("an annotation or a label that names an entity is not a reference")
             return None
 
     spec: Entity = {"type": first(f"{_TERASKY}/component-type") or "service"}
@@ -520,7 +520,7 @@ async def read_cluster(
     grouped, left_out = _group_workloads(options, lists)
     certain = not problems
     problems += [
-        ReadingProblem(options.cluster, f"namespaces: {name} is no namespace of the cluster")
+        ReadingProblem(options.cluster, f"namespaces: {name} is not a namespace of the cluster")
         for name in options.namespaces
         if certain and name != "*" and name not in by_name
     ]

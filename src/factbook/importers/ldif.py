@@ -110,7 +110,7 @@ Entity = dict[str, Any]
 
 PEOPLE_PART: Final = "people"
 GROUPS_PART: Final = "groups"
-_NO_FILE: Final = "cannot be read: it is not there, or not for the user who imports"
+_NO_FILE: Final = "cannot be read: it does not exist, or the importing user may not read it"
 
 
 class LdifImportOptions(ImporterOptions, frozen=True, kw_only=True):
@@ -309,7 +309,7 @@ def _add_block(content: LdifContent, block: list[_Line], wanted: Collection[str]
     try:
         name, value = _read_attribute(block[0])
         if name == "version" and value != b"1":
-            raise _BadLineError("is of a version that is not 1")
+            raise _BadLineError("has a version other than 1")
         if name == "version" and len(block) > 1:
             name, value = _read_attribute(block[1])
             block = block[1:]
@@ -346,7 +346,7 @@ def _add_entry(
                 "changetype",
                 _ADD,
             ):
-                raise _BadLineError("is a change, where entries are read")
+                raise _BadLineError("is a change, but only entries are read")
             if attribute in wanted:
                 for option in (found := {one for one in options if one.startswith(_RANGE)}):
                     ranges.setdefault(attribute, {})[option] = line.number

@@ -23,7 +23,7 @@ from factbook.importers.snapshot import (
 # From this number on, removals may be up to a tenth of a part; fewer, up to half.
 _SEVERAL_REMOVALS: Final = 3
 
-EMPTY: Final = "nothing was found where there was something"
+EMPTY: Final = "nothing was found, although there were entities before"
 MANY: Final = "{count} of {total} would be removed, which is more than {share} of the part"
 NARROWER: Final = "the credential sees less than before: {rights}"
 
@@ -320,7 +320,7 @@ def check_snapshot(
         if first is not item:
             place = first.problem("").place
             claim.part.problems.append(
-                item.problem(f"{prepared.ref} comes from {place} too, which counts")
+                item.problem(f"{prepared.ref} comes from {place} too, which takes precedence")
             )
             continue
         given = prepared, item.origin, item.external_id, item.tentative

@@ -47,7 +47,7 @@ MOST_ATTEMPTS: Final = 4
 _LONGEST_RUN: Final = 2 * HOUR
 # Pause after an end that could not be stored.
 _REST: Final = 40 * SECOND
-_ENDLESS: Final = "the process ended time and again while this was imported"
+_ENDLESS: Final = "the process ended repeatedly during this import"
 _UNEXPECTED: Final = "the import failed unexpectedly; the log has more"
 
 

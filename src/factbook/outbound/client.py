@@ -239,7 +239,7 @@ def build_path(*segments: str | int) -> str:
     """
     texts = [str(segment) for segment in segments]
     if {"", ".", ".."} & set(texts):
-        raise ValueError("A path cannot have an empty segment, a dot or two dots.")
+        raise ValueError("A path cannot have the segments ., .. or an empty one.")
     return "".join(f"/{quote(text, safe='')}" for text in texts)
 
 
@@ -534,7 +534,7 @@ class HttpClient:
         call = HttpCall(method, url or "", content, options)
         for _ in range(MOST_REDIRECTS + 1):
             if url is None:
-                return self._failed("led to an address that is not its own, which was not asked")
+                return self._failed("led to an address outside its base URL, which was not called")
             answer = await self._cached(call._replace(url=url))
             if not (options.get("follow") and is_redirect(call, answer)):
                 return answer
@@ -640,7 +640,7 @@ class HttpClient:
         remembered = reply.status == 304
         if remembered:
             if kept is None:
-                return self._failed("answered 304 to a question without a condition", reply)
+                return self._failed("answered 304 to an unconditional request", reply)
             self._health.not_modified += 1
             reply = kept.confirmed(reply)
         wanted = call.options.get("decode", True)

@@ -79,7 +79,7 @@ def find_git() -> str:
     version = re.search(r"(\d+)\.(\d+)", done.stdout) if done else None
     if not path or not version or (int(version[1]), int(version[2])) < OLDEST_GIT:
         oldest = ".".join(map(str, OLDEST_GIT))
-        raise ConfigurationError(f"An integration of git needs Git {oldest} or newer on the PATH.")
+        raise ConfigurationError(f"A git integration needs Git {oldest} or newer on the PATH.")
     return path
 
 
@@ -229,7 +229,7 @@ _FAILURES: Final = tuple(
         (r"gnutls|SSL|TLS", "no connection with encryption", True),
     )
 )
-_BROKEN: Final = "what came is not whole"
+_BROKEN: Final = "the response is incomplete"
 
 
 def make_git_reply(ended: GitResult, *, limits: str, seconds: float) -> HostReply:
@@ -422,9 +422,9 @@ def make_git_environment(
 
 
 LIMITS: Final = Limits()
-CHANGED: Final = Missing(Outcome.TRANSIENT, "it changed while it was read, or did not come whole")
+CHANGED: Final = Missing(Outcome.TRANSIENT, "it changed while it was read, or arrived incomplete")
 
-_MOVED: Final = Missing(Outcome.NOT_FOUND, "it has moved; the annotation names its old place")
+_MOVED: Final = Missing(Outcome.NOT_FOUND, "it has moved; the annotation names its old location")
 # A batch has five minutes, and a clone may take two.
 _BEGIN_WITHIN: Final = 120.0
 _LATER: Final = Missing(Outcome.TRANSIENT, "other clones came first")

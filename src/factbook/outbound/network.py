@@ -113,7 +113,7 @@ class Sender:
     async def route(self) -> HostRoute | HostReply:
         """The route to the host for another program, or the reason that there is none."""
         if self._find_route is None:
-            return HostReply(0, failure="other programs have no way to it")
+            return HostReply(0, failure="other programs cannot reach it")
         return await self._ended(self._find_route())
 
     async def delegated(self, exchange: Exchange, proof: Mapping[str, str]) -> HostReply:
@@ -212,7 +212,7 @@ async def _read_body(chunks: AsyncIterable[bytes], encoding: str, most: int) -> 
     """
     encoding = encoding.strip().lower()
     if encoding not in {"", "identity", "gzip", "x-gzip"}:
-        raise _UnreadableError("the answer is compressed in a way that was not asked for")
+        raise _UnreadableError("the answer is compressed in a way that was not requested")
     unpacker = zlib.decompressobj(wbits=31) if "gzip" in encoding else None
     raw = 0
     body = bytearray()
@@ -232,7 +232,7 @@ def _unpack_chunk(unpacker: "zlib._Decompress | None", chunk: bytes, room: int) 
     try:
         return b"" if unpacker.eof else unpacker.decompress(chunk, room)
     except zlib.error:
-        raise _UnreadableError("the answer is not compressed as it says") from None
+        raise _UnreadableError("the answer does not match its content encoding") from None
 
 
 def _describe_failure(error: httpx2.TransportError) -> HostReply:
@@ -245,9 +245,9 @@ def _describe_failure(error: httpx2.TransportError) -> HostReply:
     if isinstance(error, httpx2.ProxyError):
         return HostReply(0, failure="the proxy did not let the call through", repeatable=True)
     if isinstance(error, httpx2.LocalProtocolError | httpx2.UnsupportedProtocol):
-        return HostReply(0, failure="the call cannot be put into HTTP")
+        return HostReply(0, failure="the call is not valid HTTP")
     if isinstance(error, httpx2.RemoteProtocolError):
-        return HostReply(0, failure="what came is not whole HTTP", repeatable=True)
+        return HostReply(0, failure="the response is not valid HTTP", repeatable=True)
     if isinstance(error, httpx2.ConnectError):
         return HostReply(0, failure="no connection", repeatable=True)
     return HostReply(0, failure="the connection broke", repeatable=True)
@@ -482,7 +482,7 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
             raise httpcore2.ConnectError("the name is not known") from error
         if not all(map(self._allows, addresses)):
             raise RefusedError(
-                f"{host} leads to an address that is not called; outgoing_networks can allow it"
+                f"{host} resolves to an address that is not called; outgoing_networks can allow it"
             )
         return addresses[:MOST_ADDRESSES]
 
@@ -493,7 +493,7 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
         """Always raises RefusedError: socket files are never called."""
-        raise RefusedError("sockets that are files are not called")
+        raise RefusedError("Unix sockets are not called")
 
     async def sleep(self, seconds: float) -> None:
         """Wait."""

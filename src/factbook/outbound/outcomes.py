@@ -90,7 +90,7 @@ class Missing(NamedTuple):
         return MEANINGS[self.outcome].retried
 
 
-UNUSABLE: Final = Missing(Outcome.TRANSIENT, "answered in an unknown form")
+UNUSABLE: Final = Missing(Outcome.TRANSIENT, "answered in an unknown format")
 REPEATED: Final = Missing(Outcome.TRANSIENT, "answered with the same page again")
 
 
@@ -199,10 +199,10 @@ _SCOPE: Final = re.compile(r"[a-z][a-z_:-]{1,39}")
 _MOST_SCOPES: Final = 5
 
 SAML: Final = (
-    "the credential is not authorised for the organisation's single sign-on (SAML); "
-    "authorise it there"
+    "the credential is not authorized for the organization's single sign-on (SAML); "
+    "authorize it there"
 )
-ALLOW_LIST: Final = "this server's address is not on the organisation's IP allow list"
+ALLOW_LIST: Final = "this server's address is not on the organization's IP allow list"
 SUSPENDED_ACCOUNT: Final = "the account of the credential is suspended"
 ENDED_CREDENTIAL: Final = "the credential has expired or was revoked; renew it"
 UNKNOWN_CREDENTIAL: Final = "the credential is not accepted: wrong, expired or revoked; renew it"

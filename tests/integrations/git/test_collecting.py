@@ -211,7 +211,7 @@ async def test_what_a_repository_is_called_explains_nothing(fake: FakeGit, make:
     full(fake, "proxy/certificate-of-dumb-http")
     fake.fail("ls-refs", cut, times=100)
     found = await make(fake).one("proxy/certificate-of-dumb-http")
-    assert found.missing[""].detail == "127.0.0.1: what came is not whole"
+    assert found.missing[""].detail == "127.0.0.1: the response is incomplete"
 
 
 async def test_one_repository_that_is_refused_costs_the_others_nothing(

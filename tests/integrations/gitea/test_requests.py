@@ -142,7 +142,7 @@ async def test_a_branch_or_a_name_that_leads_astray_is_not_asked_for() -> None:
     fake, collector = started(full())
     fake.fail("repository", saying(body))
     found = await collector.one()
-    assert found.reasons["repository"] == "upstream-error: answered in an unknown form"
+    assert found.reasons["repository"] == "upstream-error: answered in an unknown format"
     assert fake.requests["branch"] == 0
     for name in ("acme/..", "../app", "acme/app/more", "acme", "acme/app\n", "a/b?c"):
         fake.fail("repository", saying(body | {"full_name": name}))

@@ -146,7 +146,7 @@ async def test_a_tree_of_odd_names_costs_the_files_alone() -> None:
     odd = {"tree": [{"path": "below", "type": "tree", "sha": ".."}], "truncated": True}
     fake.fail("tree", faults.saying(odd), times=2)
     collected = await collector.one()
-    assert collected.reasons == {"repository": "upstream-error: answered in an unknown form"}
+    assert collected.reasons == {"repository": "upstream-error: answered in an unknown format"}
 
 
 @pytest.mark.parametrize(

@@ -105,4 +105,4 @@ def test_what_is_not_understood_is_not_known(subtests: pytest.Subtests) -> None:
             found = api.read_alert_routes(text)
             assert not isinstance(found, Routing)
             assert found.outcome is Outcome.TRANSIENT
-            assert found.detail == "answered in an unknown form"
+            assert found.detail == "answered in an unknown format"

@@ -57,7 +57,9 @@ async def test_a_link_may_be_nothing_an_address_or_an_object(subtests: pytest.Su
             said = await collector.said(slug="acme/app")
             unreadable = following == {"href": "//[x"}
             assert said == (
-                "upstream-error: answered in an unknown form" if unreadable else figures(1, 0, 0, 0)
+                "upstream-error: answered in an unknown format"
+                if unreadable
+                else figures(1, 0, 0, 0)
             )
             assert fake.requests == {"projects": calls}
 
@@ -77,8 +79,8 @@ BROKEN: list[tuple[Fault, str]] = [
     (faults.cut_off, "upstream-error"),
     (faults.bad_gateway, "upstream-error"),
     (faults.unavailable, "upstream-error"),
-    (faults.saying([]), "upstream-error: answered in an unknown form"),
-    (faults.saying(None), "upstream-error: answered in an unknown form"),
+    (faults.saying([]), "upstream-error: answered in an unknown format"),
+    (faults.saying(None), "upstream-error: answered in an unknown format"),
     (faults.saying({"jsonapi": {}, "links": {}}), "upstream-error"),
     (faults.saying({"data": {"id": uuid(10)}}), "upstream-error"),
     (faults.saying({"data": [PROJECT]}), "upstream-error"),

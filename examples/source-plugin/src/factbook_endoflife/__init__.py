@@ -17,7 +17,7 @@ FACTS = (
     sdk.Fact("latest", "string", "The latest version of the release."),
 )
 _TARGET = re.compile(r"([a-z0-9][a-z0-9-]{0,60})@([a-zA-Z0-9][a-zA-Z0-9.-]{0,60})", re.ASCII)
-_UNKNOWN_FORM = sdk.Missing(sdk.Outcome.TRANSIENT, "answered in an unknown form")
+_UNKNOWN_FORM = sdk.Missing(sdk.Outcome.TRANSIENT, "answered in an unknown format")
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

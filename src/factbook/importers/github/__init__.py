@@ -95,7 +95,7 @@ class GithubImportOptions(CodeHostImportOptions, frozen=True, kw_only=True):
         about("Organizations to import. Empty: those of the integration."),
     ] = ()
     webhook_secret: Annotated[
-        str, about("Secret. What GitHub signs events with; empty: no events are taken.")
+        str, about("Secret. Key that GitHub signs events with; empty: no events are accepted.")
     ] = ""
 
     def problems(self) -> Iterable[str]:
