@@ -79,10 +79,17 @@ class Matcher:
 
 def make_filter_condition(entity_filter: EntityFilter) -> SQL:
     """The filter as a condition on `entities e`."""
-    alternatives = [
-        AllOf([_value_condition(key.lower(), wanted) for key, wanted in conditions.items()])
-        for conditions in entity_filter
-    ]
+    alternatives = []
+    for conditions in entity_filter:
+        required: list[Condition] = []
+        for path, value in conditions.items():
+            key = path.lower()
+            if isinstance(value, dict):
+                required.append(Has(key) if value["exists"] else Not(Has(key)))
+                continue
+            texts = [make_search_text(each) for each in _as_list(value)]
+            required.append(Has(key, [text for text in texts if text != EXISTS_VALUE]))
+        alternatives.append(AllOf(required))
     sql, values = AnyOf(alternatives).sql()
     return f"({sql})", values
 
@@ -144,14 +151,6 @@ def _condition_holds(key: str, wanted: Any, keys: set[str], rows: _Rows) -> bool
     value = make_search_text(wanted)
     # As in the catalog's own filters, a value too long to index equals nothing.
     return value != EXISTS_VALUE and (key, value) in rows
-
-
-def _value_condition(key: str, wanted: Any) -> Condition:
-    if isinstance(wanted, dict):
-        return Has(key) if wanted["exists"] else Not(Has(key))
-    return Has(
-        key, [value for one in _as_list(wanted) if (value := make_search_text(one)) != EXISTS_VALUE]
-    )
 
 
 def _as_list(wanted: Any) -> list[Any]:
@@ -297,9 +296,11 @@ class _PredicateParser:
                 return self._relation(wanted)
             case {"$contains": wanted, **others} if not others and _is_primitive(wanted):
                 return Has(path, [make_search_text(wanted)])
+        operator = next(iter(value), None) if isinstance(value, dict) else None
+        suggestion = meant(operator, ("$exists", "$in", "$hasPrefix", "$contains"))
         raise InputError(
             f'The value of "{key}" has to be a string, number or boolean, or one of {_OPERATORS}; '
-            f"not {_quote_value(value)}{_near_operator(value)}."
+            f"not {_quote_value(value)}{suggestion}."
         )
 
     def _relation(self, wanted: dict[str, Any]) -> Condition:
@@ -325,11 +326,6 @@ def _relation_values(value: Any) -> list[str]:
     raise InputError(
         f'type and targetRef are a string or {{"$in": [...]}}, not {_quote_value(value)}.'
     )
-
-
-def _near_operator(value: Any) -> str:
-    key = next(iter(value), None) if isinstance(value, dict) else None
-    return meant(key, ("$exists", "$in", "$hasPrefix", "$contains"))
 
 
 def _sole_operand(query: dict[str, Any], operator: str) -> Any:

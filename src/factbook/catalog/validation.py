@@ -63,17 +63,15 @@ def parse_url(text: str) -> can_ada.URL | None:
     """
     text = text.strip(_CONTROLS_AND_SPACE).translate(_IGNORED_IN_URLS)
     host = _HOST.match(text)
-    if host and len(host[1]) > _LONGEST_HOST and not _is_plain(host[1]):
-        return None
+    if host and len(host[1]) > _LONGEST_HOST:
+        name = host[1]
+        needs_normalization = not name.isascii() or "%" in name or "xn--" in name.lower()
+        if needs_normalization:
+            return None
     try:
         return can_ada.parse(text)
     except (TypeError, ValueError):  # TypeError: an unpaired surrogate
         return None
-
-
-def _is_plain(host: str) -> bool:
-    """Return true if the host needs no normalization before comparison."""
-    return host.isascii() and "%" not in host and "xn--" not in host.lower()
 
 
 MANAGED_BY_LOCATION = "backstage.io/managed-by-location"
@@ -288,7 +286,9 @@ def unused_parts(entity: dict[str, Any], kind: str, document: bytes) -> Iterator
         yield problem
     spec = entity.get("spec", {})
     if kind == "location":
-        yield from _targets(spec)
+        for field in ("target", "targets"):
+            if spec.get(field):
+                yield f"spec.{field}", "is stored and not read: push the entities that are there"
     # Search the bytes first, as few documents match; any character may be escaped, though.
     escaped = b"\\" in document and b"\\u" in document
     dollar = escaped or b"$" in document
@@ -306,12 +306,6 @@ def _odd_kind(version: str, kind: str) -> Problem | None:
     if (near := nearest_kind(kind)) and kind.lower() != near.lower():
         return "kind", f'"{kind}" is stored as a kind of its own; {near} is meant?'
     return None
-
-
-def _targets(spec: dict[str, Any]) -> Iterator[Problem]:
-    for field in ("target", "targets"):
-        if spec.get(field):
-            yield f"spec.{field}", "is stored and not read: push the entities that are there"
 
 
 def _unfilled(entity: Mapping[str, Any]) -> Iterator[Problem]:
@@ -747,9 +741,12 @@ def _quote_location(text: str) -> str:
 
 def find_strict_problems(entity: Any) -> Iterator[Problem]:
     """Yield every reason why the entity is invalid, as (path, message)."""
-    if isinstance(entity, dict) and (what := _missing_form(entity)):
-        yield "", what
-        return
+    if isinstance(entity, dict):
+        # No other check says anything useful about a document of another kind.
+        other_form = MANIFEST if is_manifest(entity) else taken_for(entity)
+        if other_form:
+            yield "", other_form
+            return
     yield from _ENTITY("", entity)
     if not isinstance(entity, dict):
         return
@@ -757,11 +754,6 @@ def find_strict_problems(entity: Any) -> Iterator[Problem]:
     kind, api_version = entity.get("kind"), entity.get("apiVersion")
     if isinstance(kind, str) and isinstance(api_version, str):
         yield from _kind_problems(kind, api_version, entity)
-
-
-def _missing_form(entity: dict[str, Any]) -> str | None:
-    """A message for a document that is not an entity at all; skips all other checks."""
-    return MANIFEST if is_manifest(entity) else taken_for(entity)
 
 
 def _kind_problems(kind: str, api_version: str, entity: dict[str, Any]) -> Iterator[Problem]:

@@ -271,7 +271,16 @@ class Replica:
         if is_away or self._reason == _STRANGE:
             raise UnavailableError(self._reason)
         asked_at = time.monotonic()
-        task = self._task(self._measured_lag((await self._position()).place, asked_at))
+        place = (await self._position()).place
+
+        async def measure() -> float:
+            try:
+                async with self._pool.connection(_SOON) as connection:
+                    return await self._shown.lag(connection, place, asked_at)
+            except psycopg.Error as error:
+                raise UnavailableError(self._reason if self._leave_for(error) else _BUSY) from error
+
+        task = self._task(measure())
         task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
         done, _ = await asyncio.wait({task}, timeout=_MEASURED)
         if not done:
@@ -279,13 +288,6 @@ class Replica:
             self._leave(_ReplicaUnusableError(_SILENT))
             raise UnavailableError(_SILENT)
         return task.result()
-
-    async def _measured_lag(self, place: str, asked_at: float) -> float:
-        try:
-            async with self._pool.connection(_SOON) as connection:
-                return await self._shown.lag(connection, place, asked_at)
-        except psycopg.Error as error:
-            raise UnavailableError(self._reason if self._leave_for(error) else _BUSY) from error
 
     async def _position(self) -> _Position:
         [row] = await self._primary(_POSITION, ())

@@ -239,32 +239,30 @@ class DatabaseFile:
         kind = sqlite3.SQLITE_FULL if code in _NO_ROOM else same
         if kind in _BUGS:
             raise error
-        if kind == sqlite3.SQLITE_CORRUPT:
-            self._note_damage(error)
+        # While opening, the error itself is reported.
+        if kind == sqlite3.SQLITE_CORRUPT and self._opened is not None and not self._damaged:
+            self._damaged = True
+            log.error("database.damaged", cause=str(error), advice=self._advice(kind))
         told = SQLiteError(_SENTENCES.get(kind, _OTHERWISE))
         raise self._advised(told, kind) from error
 
     def note_write(self, error: SQLiteError | None) -> None:
         """Record the result of a write, and log it if it has changed."""
         trouble = None if error is None else error.message
-        if trouble == self.trouble or (trouble is None and self._is_full()):
+        if trouble == self.trouble:
+            return
+        # The disk was full, and still lacks space for a small write.
+        if (
+            trouble is None
+            and self.trouble == _FULL
+            and disk_usage(self.target.parent).free < _SOME_ROOM
+        ):
             return
         self.trouble = trouble
         if trouble is None:
             log.info("database.writable")
         else:
             log.error("database.unwritable", reason=trouble, advice=advise_on_error(error))
-
-    def _is_full(self) -> bool:
-        """Return true if the disk was full and still lacks space for a small write."""
-        return self.trouble == _FULL and disk_usage(self.target.parent).free < _SOME_ROOM
-
-    def _note_damage(self, error: sqlite3.Error) -> None:
-        # While opening, the error itself is reported.
-        if self._damaged or self._opened is None:
-            return
-        self._damaged = True
-        log.error("database.damaged", cause=str(error), advice=self._advice(sqlite3.SQLITE_CORRUPT))
 
     def _advised(self, error: SQLiteError, kind: int) -> SQLiteError:
         error.add_note(self._advice(kind))

@@ -198,7 +198,10 @@ async def build_trigram_indexes(database: Database, least: int = _LEAST_ENTITIES
 
     Creates none without the extension, or if the catalog has fewer than `least` entities.
     """
-    if database.dialect != "postgresql" or not await _is_large_catalog(database, least):
+    if database.dialect != "postgresql":
+        return []
+    [counted] = await database.one(_COUNT_ENTITIES_TO, (least,)) or (0,)
+    if counted < least:
         return []
     if not await database.one(_HAS_OPERATORS):
         if not await database.one(_IS_OFFERED):
@@ -215,11 +218,6 @@ async def build_trigram_indexes(database: Database, least: int = _LEAST_ENTITIES
         if await _create_index(database, _TEXT_INDEX, on_texts):
             built.append(_TEXT_INDEX)
     return built
-
-
-async def _is_large_catalog(database: Database, least: int) -> bool:
-    [found] = await database.one(_COUNT_ENTITIES_TO, (least,)) or (0,)
-    return bool(found >= least)
 
 
 async def _create_index(database: Database, name: str, statement: str) -> bool:
@@ -403,7 +401,8 @@ async def browse_entities(
             database, among, wanted.kind, BROWSE_COLUMNS, EntityRow, most
         )
         if exact or sum(counted.values()) < entity_query.MORE_THAN_BOUND:
-            return BrowseResult(page, _order_kinds(counted), _kind_count(counted, wanted.kind))
+            most_frequent = dict(sorted(counted.items(), key=lambda kind: (-kind[1], kind[0])))
+            return BrowseResult(page, most_frequent, _kind_count(counted, wanted.kind))
     query = replace(query, condition=wanted.condition(order, kinds))
     page = await entity_query.query_page_of(database, query, ", ".join(BROWSE_COLUMNS), EntityRow)
     if wanted.is_quick:
@@ -437,10 +436,6 @@ async def stream_browsed(database: Database, wanted: Filter) -> AsyncIterator[li
     condition = await look_up_text(database, wanted.condition("kind", {}))
     async for rows in database.pages(*Query(condition=condition).sql(", ".join(BROWSE_COLUMNS))):
         yield [EntityRow(*row) for row in rows]
-
-
-def _order_kinds(kinds: Mapping[str, int]) -> Mapping[str, int]:
-    return dict(sorted(kinds.items(), key=lambda kind: (-kind[1], kind[0])))
 
 
 def _kind_count(kinds: Mapping[str, int], kind: str) -> int:
@@ -588,13 +583,17 @@ async def count_facet(database: Database, key: str, condition: Condition) -> lis
     """The values of a key among the entities that meet the condition, in case-insensitive order."""
     key = key.lower()
     if key in _OWN_COLUMNS:
-        sql, parameters = _facet_of_column(KEY_COLUMNS[key], condition)
+        column = KEY_COLUMNS[key]
+        where, parameters = condition.sql()
+        sql = (
+            f"SELECT {column}, count(*) FROM entities e WHERE {where} GROUP BY {column} ORDER BY 1"
+        )
     elif key.startswith(_RELATION_PREFIX):
         sql, parameters = _facet_of_relation(key.removeprefix(_RELATION_PREFIX), condition)
     else:
         return await _facet_of_index(database, key, condition)
     rows = await database.search(sql, parameters)
-    return await aside(len(rows), _read_facets, rows)
+    return await aside(len(rows), lambda: [Facet(*row) for row in rows])
 
 
 async def _facet_of_index(database: Database, key: str, condition: Condition) -> list[Facet]:
@@ -609,10 +608,6 @@ async def _facet_of_index(database: Database, key: str, condition: Condition) ->
     return await aside(len(rows), _merge_spellings, rows)
 
 
-def _read_facets(rows: list[Row]) -> list[Facet]:
-    return [Facet(*row) for row in rows]
-
-
 def _merge_spellings(rows: list[Row]) -> list[Facet]:
     found = (
         (value, written or value, entities)
@@ -620,12 +615,6 @@ def _merge_spellings(rows: list[Row]) -> list[Facet]:
         if value != conditions.EXISTS_VALUE
     )
     return [Facet(written, entities) for _, written, entities in ordered(found)]
-
-
-def _facet_of_column(column: str, condition: Condition) -> tuple[str, list[object]]:
-    where, parameters = condition.sql()
-    sql = f"SELECT {column}, count(*) FROM entities e WHERE {where} GROUP BY {column} ORDER BY 1"
-    return sql, parameters
 
 
 def _facet_of_relation(type_: str, condition: Condition) -> tuple[str, list[object]]:

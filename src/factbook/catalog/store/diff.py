@@ -133,8 +133,10 @@ def plan_replacement(
     plan.removed = [item for ref, item in current.items() if ref not in kept]
     tokens.check_narrowed_refs(guards.narrowing, [item.ref for item in plan.removed])
     _check_removals(plan, guards)
+    remaining = [ref for ref in current if ref in kept]
+    only_appends = refs[: len(remaining)] == remaining
     # New entities are appended before the taken ones, which may not be the pushed order.
-    if (plan.added and plan.taken) or not _only_appends(list(current), refs, kept):
+    if (plan.added and plan.taken) or not only_appends:
         plan.order = refs
     return plan
 
@@ -229,7 +231,9 @@ def _sort_changes(
         ref for ref, (_, owner) in held.items() if not people_trust.outranks_set(name, owner, ref)
     ]
     if kept and not guards.take:
-        raise _make_conflict({ref: held[ref][1] for ref in sorted(kept)})
+        owners = [(ref, held[ref][1] or OUTSIDE) for ref in sorted(kept)]
+        unread = _make_held_error([(ref, NOT_SHOWN) for ref, _ in owners])
+        raise _make_held_error(owners).unless_read(unread)
     tokens.check_narrowed_sets(guards.narrowing, [name for _, name in held.values()])
     plan.added += [item for item in new if item.ref not in held]
     plan.taken = [(item, held[item.ref][0]) for item in new if item.ref in held]
@@ -278,13 +282,6 @@ def read_owners(
     return {row[0]: (Existing(*row[:-1]), row[-1]) for row in rows}
 
 
-def _make_conflict(owners: dict[str, str | None]) -> ConflictError:
-    unread = _make_held_error([(ref, NOT_SHOWN) for ref in owners])
-    return _make_held_error([(ref, name or OUTSIDE) for ref, name in owners.items()]).unless_read(
-        unread
-    )
-
-
 def _make_held_error(owners: Sequence[tuple[str, str]]) -> ConflictError:
     named = ", ".join(f"{ref} (held by {owner})" for ref, owner in owners[:3])
     more = f" and {len(owners) - 3} more" if len(owners) > 3 else ""
@@ -315,11 +312,6 @@ def _check_removals(plan: WritePlan, guards: Guards) -> None:
             f"maxRemovals allows {most}. Nothing was written.",
             removals=len(plan.removed),
         )
-
-
-def _only_appends(before: list[str], after: list[str], kept: set[str]) -> bool:
-    remaining = [ref for ref in before if ref in kept]
-    return after[: len(remaining)] == remaining
 
 
 def count_reached(transaction: Transaction, plan: WritePlan, most: int) -> int:

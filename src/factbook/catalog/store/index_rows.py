@@ -23,7 +23,7 @@ from factbook.catalog.store.locks import WriteLocks
 from factbook.catalog.store.stored_entities import DOCUMENT
 from factbook.clock import Throttle
 from factbook.storage import Database, Transaction
-from factbook.storage.database import ReadSnapshot, take_numbers
+from factbook.storage.database import take_numbers
 
 T = TypeVar("T")
 
@@ -189,18 +189,14 @@ async def find_unindexed(database: Database, sample: int) -> tuple[int, list[str
     async with database.moment() as moment:
         ids, refs, documents = await moment.columns(_SAMPLED, (list(range(low, high + 1, step)),))
         rows = list(zip(ids or (), refs or (), documents or (), strict=True))
-        wrong = [
-            ref for id_, ref, document in rows if not await _is_indexed(moment, id_, ref, document)
-        ]
-    return len(rows), wrong
-
-
-async def _is_indexed(moment: ReadSnapshot, id_: int, ref: str, document: str) -> bool:
-    for row in Derived.of(ref, document).search:
-        [stored] = await moment.columns(_STORED, (*row, id_))
-        if not stored:
-            return False
-    return True
+        unindexed = []
+        for id_, ref, document in rows:
+            for row in Derived.of(ref, document).search:
+                [stored] = await moment.columns(_STORED, (*row, id_))
+                if not stored:
+                    unindexed.append(ref)
+                    break
+    return len(rows), unindexed
 
 
 def split_portions(items: Iterable[T]) -> Iterator[list[T]]:

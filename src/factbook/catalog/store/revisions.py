@@ -100,7 +100,11 @@ def read_documents_at(transaction: Transaction, target: SetRow, number: int) -> 
 
     Undoes the later revisions, newest first. Raises NotFoundError if a revision it needs is gone.
     """
-    _check_known_revision(transaction, target, number)
+    later = transaction.one(
+        "SELECT count(*) FROM revisions WHERE set_id = ? AND number >= ?", (target.id, number)
+    )
+    if not 0 < number <= target.revision or later != (target.revision - number + 1,):
+        raise NotFoundError(f"The set {target.name} has no revision {number} that is still kept.")
     content = transaction.all(
         f"SELECT e.ref, {DOCUMENT} FROM set_items i "
         "JOIN entities e ON e.id = i.entity_id WHERE i.set_id = ? ORDER BY i.position",
@@ -141,14 +145,6 @@ def _undo_changes(content: list[Row], changed: list[Row]) -> list[Row]:
             before += islice(kept, max(0, place - len(before)))
             before.append((ref, document))
     return [*before, *kept]
-
-
-def _check_known_revision(transaction: Transaction, target: SetRow, number: int) -> None:
-    found = transaction.one(
-        "SELECT count(*) FROM revisions WHERE set_id = ? AND number >= ?", (target.id, number)
-    )
-    if not 0 < number <= target.revision or found != (target.revision - number + 1,):
-        raise NotFoundError(f"The set {target.name} has no revision {number} that is still kept.")
 
 
 async def list_revisions(database: Database, set_id: int) -> list[SetRevision]:
@@ -407,7 +403,10 @@ def recall_removed(
     given = [row[0] for row in found.values()]
     transaction.run("DELETE FROM removed_entities WHERE ref IN LIST(?)", (given,))
     _vacate_names(transaction, {row[0]: row[1] for ref, row in found.items() if row[0] != ref})
-    _set_aside_namesakes(transaction, {ref: row[1] for ref, row in namesakes.items()})
+    ids = {ref: row[1] for ref, row in namesakes.items()}
+    aside = [(make_aside_ref(ref, id_), ref) for ref, id_ in ids.items()]
+    transaction.many("UPDATE removed_entities SET ref = ? WHERE ref = ?", aside)
+    _vacate_names(transaction, ids)
     return {ref: (row[1], row[2]) for ref, row in found.items()}
 
 
@@ -425,12 +424,6 @@ def forget_removed(transaction: Transaction, before: int) -> list[int]:
 def _may_be_same(known: str | None, key: str) -> bool:
     """True unless both sides have external ids that differ."""
     return not known or not key or known.partition(_IN_SET)[0] == key.partition(_IN_SET)[0]
-
-
-def _set_aside_namesakes(transaction: Transaction, namesakes: Mapping[str, int]) -> None:
-    rows = [(make_aside_ref(ref, id_), ref) for ref, id_ in namesakes.items()]
-    transaction.many("UPDATE removed_entities SET ref = ? WHERE ref = ?", rows)
-    _vacate_names(transaction, namesakes)
 
 
 def make_aside_ref(ref: str, id_: int) -> str:

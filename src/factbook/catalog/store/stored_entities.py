@@ -153,7 +153,13 @@ async def read_entity_detail(database: Database, ref: str) -> EntityDetail | Non
 async def read_display_names(database: Database, refs: Sequence[str]) -> dict[str, DisplayName]:
     """The display names of the entities that are in the catalog, by reference."""
     rows = await database.all(_NAMES, (_LONGEST_NAME, list(refs)))
-    return {ref: _display_name(ref, document) for ref, document in rows}
+    names = {}
+    for ref, document in rows:
+        name = ref.rpartition("/")[2]
+        metadata = _NameMetadata() if document is None else _decode_name(document).metadata
+        written = metadata.name or name
+        names[ref] = DisplayName(metadata.title.strip() or written, written)
+    return names
 
 
 async def find_refs_with_name(database: Database, name: str, limit: int) -> list[str]:
@@ -172,14 +178,6 @@ class _NameDocument(msgspec.Struct):
 
 
 _decode_name = msgspec.json.Decoder(_NameDocument).decode
-
-
-def _display_name(ref: str, document: str | None) -> DisplayName:
-    name = ref.rpartition("/")[2]
-    if document is None:
-        return DisplayName(name, name)
-    metadata = _decode_name(document).metadata
-    return DisplayName(metadata.title.strip() or metadata.name or name, metadata.name or name)
 
 
 async def find_nearest_names(

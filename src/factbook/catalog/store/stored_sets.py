@@ -10,7 +10,7 @@ database's own.
 """
 
 import uuid
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, NoReturn, TypeVar
 
@@ -733,10 +733,14 @@ def _refuse_write() -> NoReturn:
 
 def find_owned(transaction: Transaction) -> set[int]:
     """The entities whose owner the transaction adds, removes or moves."""
-    found: set[int] = set()
-    for refs in slices(_changed_references(transaction), _OWNERS_AT_ONCE):
-        found.update(id_ for (id_,) in transaction.all(_OWNED_ENTITIES, (refs,)))
-    return found
+    owned: set[int] = set()
+    # Before and after: of added, removed and moved entities.
+    changed = [*revisions.list_moved_refs(transaction.touched)]
+    for ids in slices(sorted(transaction.touched.get(COME_AND_GONE, ())), _OWNERS_AT_ONCE):
+        changed += [ref for (ref,) in transaction.all(_REFERENCES, (ids, ids))]
+    for refs in slices(changed, _OWNERS_AT_ONCE):
+        owned.update(id_ for (id_,) in transaction.all(_OWNED_ENTITIES, (refs,)))
+    return owned
 
 
 def mark_renamed_owners(transaction: Transaction, refs: Iterable[str]) -> None:
@@ -745,13 +749,6 @@ def mark_renamed_owners(transaction: Transaction, refs: Iterable[str]) -> None:
         ids = sorted({id_ for (id_,) in transaction.all(_PUSHED_ENTITIES, (names, f"{IMPORTED}%"))})
         for some in slices(ids, _OWNERS_AT_ONCE):
             transaction.run(_MARK_RENAMED, (some,))
-
-
-def _changed_references(transaction: Transaction) -> Iterator[str]:
-    """The references, before and after, of added, removed and moved entities."""
-    yield from revisions.list_moved_refs(transaction.touched)
-    for ids in slices(sorted(transaction.touched.get(COME_AND_GONE, ())), _OWNERS_AT_ONCE):
-        yield from (ref for (ref,) in transaction.all(_REFERENCES, (ids, ids)))
 
 
 _UPDATE_ENTITY = """
