@@ -176,7 +176,7 @@ class NewToken(msgspec.Struct, forbid_unknown_fields=True):
 
 
 async def post_token(request: Request, state: HandlerContext) -> JsonReply[MadeToken]:
-    """Make a token for the caller's user; its value is in this answer and never again."""
+    """Create a token for the caller's user; only this answer contains its value."""
     asked: NewToken = await request.json(NewToken)
     caller = request.token
     assert caller is not None
@@ -210,14 +210,14 @@ async def post_token(request: Request, state: HandlerContext) -> JsonReply[MadeT
 
 
 async def get_tokens(request: Request, state: HandlerContext) -> JsonReply[Tokens]:
-    """Every token that was not revoked, without its value, and its use in the last 30 days."""
+    """Every token that isn't revoked, with its use in the last 30 days, but without its value."""
     found = await tokens.list_tokens(state.database)
     usage = await state.usage.of([token.id for token in found])
     return reply(Tokens([_render_token(token, usage[token.id]) for token in found]))
 
 
 async def delete_token(request: Request, state: HandlerContext) -> Reply:
-    """Revoke a token for the very next request."""
+    """Revoke a token; the very next request with it is refused."""
     id_, now = request.parameter("id"), state.clock()
     write = audit.audit_request_writes(request, state, audit.make_token_entry("token.revoke"), 204)
     await write(lambda transaction: tokens.revoke_token(transaction, id_, now))
@@ -253,8 +253,8 @@ def _parse_narrowing(asked: TokenNarrowing | UnsetType) -> Narrowing | None:
 async def get_audit_records(request: Request, state: State) -> JsonReply[AuditPage]:
     """Audit records of writes and refusals, newest first.
 
-    `status` is that of the answer over HTTP, 0 on the command line; `token` is the id of the token.
-    What a process refused is there at once when the same process is asked, else a moment later.
+    `status` is the HTTP status of the answer, 0 for the command line; `token` is the token's id.
+    The process that refused a request shows the record at once, others a moment later.
     """
     asked = _parse_audit_filters(request, CURSOR)
     limit = FACTS_LIMIT.of(request) or _AUDIT_PAGE
@@ -267,8 +267,8 @@ async def get_audit_records(request: Request, state: State) -> JsonReply[AuditPa
 async def export_audit_records(request: Request, state: State) -> JsonReply[AuditLine]:
     """Audit records of writes and refusals as JSON lines, oldest first, from one snapshot.
 
-    A line is a record with its `cursor`. A record has the time at which its write began: who goes
-    on behind the last line asks for an `until` of five minutes ago, so that none comes in before.
+    Each line is a record with its `cursor`. A record has the time when its write began, so it can
+    appear late. To continue after the last line without a gap, set `until` to five minutes ago.
     """
     asked = _parse_audit_filters(request, AFTER)
     await state.refusals.write()

@@ -214,7 +214,7 @@ class Refs(msgspec.Struct, forbid_unknown_fields=True):
 
 
 async def get_entities(request: Request, state: HandlerContext) -> JsonReply[list[EntityParts]]:
-    """Entities as a bare array; whole, or a page with a Link to the next."""
+    """Entities as a bare array: all of them, or a page with a Link to the next."""
     projection = Projection.of(FIELDS.of(request))
     condition = parse_filters(FILTER.of(request))
     # Each is like `asc:metadata.name`.
@@ -256,7 +256,7 @@ async def get_entity_by_name(request: Request, state: HandlerContext) -> JsonRep
 
 
 async def get_entity_ancestry(request: Request, state: HandlerContext) -> JsonReply[Ancestry]:
-    """The origin of an entity: itself alone, as it was pushed and not found through another."""
+    """The origin of an entity: always the entity itself, because it was pushed."""
     found = await _find_named_entity(request, state)
     item = f'{{"entity":{found.render()},"parentEntityRefs":[]}}'
     ref = msgspec.json.encode(found.ref).decode()
@@ -283,7 +283,7 @@ async def get_entity_by_uid(request: Request, state: HandlerContext) -> JsonRepl
 
 
 async def delete_entity_by_uid(request: Request, state: HandlerContext) -> Reply:
-    """Remove one entity from wherever it is; nothing to remove is as good."""
+    """Remove one entity from wherever it is; succeeds if there is none."""
     actor = Actor(request.actor, state.clock())
     await stored_sets.remove_entity(
         state.database,
@@ -301,7 +301,7 @@ async def delete_entity_by_uid(request: Request, state: HandlerContext) -> Reply
 async def get_entities_by_refs(
     request: Request, state: HandlerContext
 ) -> JsonReply[EntitiesByRefs]:
-    """Entities in the order of the references, null for each that there is not."""
+    """Entities in the order of the references, with null for each that isn't found."""
     limit = min(_LARGEST_LIST, state.settings.max_body_bytes)
     async with state.admission.room_for_body(request, limit):
         return await _render_entities_by_refs(await request.json(Refs, limit), request, state)
@@ -367,9 +367,9 @@ class _QueryRequest(Struct):
 
 
 async def get_entities_by_query(request: Request, state: HandlerContext) -> JsonReply[EntityPage]:
-    """Entities page by page, by filter and text.
+    """Entities that match a filter and a text, page by page.
 
-    Entities that lack an order field come last, in both directions, and are counted.
+    Entities without the order field come last in both directions, and are counted.
     """
     projection = Projection.of(FIELDS.of(request))
     limit = QUERY_LIMIT.of(request)
@@ -398,9 +398,9 @@ async def get_entities_by_query(request: Request, state: HandlerContext) -> Json
 
 
 async def post_entity_query(request: Request, state: HandlerContext) -> JsonReply[EntityPage]:
-    """Entities page by page, by predicate and text.
+    """Entities that match a predicate and a text, page by page.
 
-    Entities that lack an order field come last, in both directions, and are counted.
+    Entities without the order field come last in both directions, and are counted.
     """
     # The body is optional.
     body: ByQuery = decode(await request.json_body(_LARGEST_QUERY, "a query") or b"{}", ByQuery)
@@ -565,18 +565,18 @@ class LocationPage(Wire):
 
 
 async def get_locations(request: Request, state: HandlerContext) -> JsonReply[list[ListedLocation]]:
-    """Every location: none, as entities are pushed."""
+    """All locations: none, because entities are pushed."""
     return reply([])
 
 
 async def post_location_query(request: Request, state: HandlerContext) -> JsonReply[LocationPage]:
-    """Every location that a query finds: none, as entities are pushed."""
+    """The locations that match a query: none, because entities are pushed."""
     await request.json(LocationQuery)
     return reply(LocationPage([], 0, PageInfo()))
 
 
 async def get_location(request: Request, state: HandlerContext) -> Reply:
-    """One location by its id: there is none."""
+    """One location by its id: there are none."""
     raise NotFoundError(f"Found no location with ID {request.parameter('id')}")
 
 
@@ -586,7 +586,7 @@ async def get_location_of_entity(request: Request, state: HandlerContext) -> Rep
 
 
 async def refuse_location(request: Request, state: HandlerContext) -> Reply:
-    """Writing and analyzing locations is not offered."""
+    """Writing and analyzing locations isn't supported."""
     raise UnsupportedError(_PUSH.format(word=state.settings.push_word))
 
 
@@ -598,7 +598,7 @@ class Refresh(Struct, forbid_unknown_fields=True, rename="camel"):
 
 
 async def refresh_entity(request: Request, state: HandlerContext) -> Reply:
-    """Queue a collection of one entity's facts; it begins within seconds of this answer."""
+    """Queue a collection of one entity's facts, which begins within seconds."""
     asked: Refresh = await request.json(Refresh)
     ref = str(refs.parse_ref(asked.entity_ref))
     actor, now = request.actor, state.clock()

@@ -99,7 +99,7 @@ def prepare_guarded_write(request: Request, state: SourceContext, source_id: str
 
 
 async def get_data_sources(request: Request, state: SourceContext) -> JsonReply[Sources]:
-    """Every data source: the builtin ones, then those that users defined, by their ids."""
+    """All data sources: first the builtin ones, then those that users defined, by id."""
     known = await state.registry.latest()
     sources = list(known.sources.values())
     cursor, limit = SOURCE_CURSOR.of(request), SOURCE_LIMIT.of(request) or _PAGE
@@ -133,7 +133,7 @@ async def post_data_source(request: Request, state: SourceContext) -> JsonReply[
 
 
 async def get_data_source(request: Request, state: SourceContext) -> JsonReply[OneSource]:
-    """A data source; of a custom one how it is defined, to tokens that may write it."""
+    """A data source; tokens that may write a custom one also get its definition."""
     source_id = SOURCE_ID.of(request)
     if source_id in state.sources:
         return reply(_render_source(state.sources[source_id]))
@@ -143,9 +143,9 @@ async def get_data_source(request: Request, state: SourceContext) -> JsonReply[O
 
 
 async def put_data_source(request: Request, state: SourceContext) -> JsonReply[OneSource]:
-    """Make the body the draft of a data source, which is made when there is none.
+    """Save the body as the draft of a data source, which may be new.
 
-    What says the same as what is there changes nothing.
+    A document equal to the current one changes nothing.
     """
     document = await _read_source_document(request, state, SOURCE_ID.of(request))
     actor, now = request.actor, state.clock()
@@ -175,7 +175,7 @@ async def delete_data_source(request: Request, state: SourceContext) -> Reply:
 async def publish_data_source(request: Request, state: SourceContext) -> JsonReply[OneSource]:
     """Publish the draft of a data source under its next semantic version.
 
-    A fact that is removed or gets another type is refused with 409, unless forced.
+    Removing a fact or changing its type is refused with 409, unless forced.
     """
     source_id = SOURCE_ID.of(request)
     wanted: Publish = decode(await request.json_body(_SMALL, "a publication") or b"{}", Publish)
@@ -194,7 +194,7 @@ async def publish_data_source(request: Request, state: SourceContext) -> JsonRep
 
 
 async def run_data_source(request: Request, state: SourceContext) -> JsonReply[Run]:
-    """Begin to collect a data source now, of every entity or of one."""
+    """Start to collect a data source now, for every entity or for one."""
     source_id = SOURCE_ID.of(request)
     wanted: NewRun = decode(await request.json_body(_SMALL, "a run") or b"{}", NewRun)
     about = audit.make_run_entry(source_id, wanted.entity)
@@ -214,14 +214,14 @@ async def run_data_source(request: Request, state: SourceContext) -> JsonReply[R
 
 
 async def get_source_runs(request: Request, state: SourceContext) -> JsonReply[Runs]:
-    """The last runs of a data source, newest first, with their figures and errors."""
+    """The last runs of a data source, newest first, with their counts and errors."""
     source = await define.find_source(state.registry, SOURCE_ID.of(request))
     found = await runs.list_recent_runs(state.database, source.id, _MOST_RUNS)
     return reply(Runs([_render_run(each, state.clock()) for each in found]))
 
 
 async def get_source_run(request: Request, state: SourceContext) -> JsonReply[OneRun]:
-    """A run of a data source, with the facts that it could not bring by place and reason."""
+    """A run of a data source, with the facts that it could not get, by place and reason."""
     source, run_id = (
         await define.find_source(state.registry, SOURCE_ID.of(request)),
         NUMBER.of(request),
@@ -314,10 +314,10 @@ def _render_run(found: RunRecord, now: int) -> Run:
 
 
 async def post_source_trial(request: Request, state: SourceContext) -> JsonReply[Trial]:
-    """Collect for one entity, and store nothing.
+    """Collect the facts of one entity, and store nothing.
 
-    The answer of the other system is shown as it came, up to 64 KiB of it. A token that may not
-    read data sources has to send a definition.
+    The other system's answer is shown as received, up to 64 KiB. A token that may not read data
+    sources has to send a definition.
     """
     source_id = SOURCE_ID.of(request)
     wanted: NewTrial = decode(await request.json_body(_LARGEST_TRIAL, "a trial"), NewTrial)
@@ -351,9 +351,9 @@ async def post_source_trial(request: Request, state: SourceContext) -> JsonReply
 
 
 async def get_connections(request: Request, state: SourceContext) -> JsonReply[Connections]:
-    """Every connection that sources may ask, without its secrets.
+    """Every connection that data sources may use, without its secrets.
 
-    Owners of data sources are shown those that are shared with their groups.
+    Owners of data sources see those that are shared with their groups.
     """
     found = await _list_usable_connections(request, state)
     return reply(Connections([_render_connection(one, request) for one in found]))
@@ -370,9 +370,9 @@ async def get_connection(request: Request, state: SourceContext) -> JsonReply[Sh
 
 
 async def put_connection(request: Request, state: SourceContext) -> JsonReply[ShownConnection]:
-    """Make a connection, or change it.
+    """Create or change a connection.
 
-    Sources that ask it do so with the new values from their next call on.
+    Data sources that use it do so with the new values from their next call on.
     """
     name = CONNECTION.of(request)
     body = await request.json_body(_LARGEST_CONNECTION, "a connection")
@@ -398,7 +398,7 @@ async def put_connection(request: Request, state: SourceContext) -> JsonReply[Sh
 
 
 async def delete_connection(request: Request, state: SourceContext) -> Reply:
-    """Remove a connection that no data source asks."""
+    """Remove a connection that no data source uses."""
     name = CONNECTION.of(request)
     write = audit.audit_request_writes(
         request, state, audit.make_connection_entry(deleted=True), 204

@@ -290,44 +290,44 @@ async def _find_publication(
 
 
 async def get_checks(request: Request, state: HandlerContext) -> JsonReply[Checks]:
-    """Every check, by id; one that was never published is a draft."""
+    """Every check, by id; a check that was never published is a draft."""
     return reply(Checks(*await _CHECKS.page(request, state)))
 
 
 async def post_check(request: Request, state: SourceContext) -> JsonReply[ShownCheck]:
     """Define a check; it is a draft until it is published.
 
-    It takes the permissions to read what the check reads: results tell about values.
-    Every mistake is told at once: operators that do not fit a fact's type, facts that no source
-    has, rules that always hold, and checks that would read themselves.
+    This needs the permissions to read everything that the check reads, because results reveal
+    values. The answer has all mistakes at once: operators that don't fit a fact's type, facts that
+    no source has, rules that always hold, and checks that read themselves.
     """
     return await _CHECKS.create(request, state)
 
 
 async def get_check(request: Request, state: HandlerContext) -> JsonReply[ShownCheck]:
-    """A check with its rule in words, its draft, and a publication that is under way."""
+    """A check with its rule in words, its draft, and its publication if one is running."""
     return await _CHECKS.get(request, state)
 
 
 async def put_check(request: Request, state: SourceContext) -> JsonReply[ShownCheck]:
-    """Make the body the draft of a check, which is made when there is none.
+    """Save the body as the draft of a check, which may be new.
 
-    With `publish` it is published in the same transaction. What says the same changes nothing. It
-    takes the permissions to read what the check reads.
+    With `publish`, it is published in the same transaction. A document equal to the current one
+    changes nothing. This needs the permissions to read everything that the check reads.
     """
     return await _CHECKS.replace(request, state)
 
 
 async def delete_check(request: Request, state: HandlerContext) -> Reply:
-    """Remove a check with its results and their history; 409 where another check reads it."""
+    """Remove a check with its results and their history; 409 if another check reads it."""
     return await _CHECKS.delete(request, state)
 
 
 async def publish_check(request: Request, state: HandlerContext) -> JsonReply[ShownCheck]:
     """Publish the draft of a check under its next semantic version.
 
-    A version that changes results is evaluated for every entity first: `publication` tells how far
-    that is, and results are those of the version before until then.
+    A version that changes results is first evaluated for every entity: `publication` has the
+    progress, and until it ends, results are those of the previous version.
     """
     return await _CHECKS.publish(request, state)
 
@@ -335,7 +335,7 @@ async def publish_check(request: Request, state: HandlerContext) -> JsonReply[Sh
 async def get_check_versions(
     request: Request, state: HandlerContext
 ) -> JsonReply[DefinitionVersions]:
-    """The versions of a check that were published, newest first."""
+    """The published versions of a check, newest first."""
     return await _CHECKS.versions(request, state)
 
 
@@ -361,7 +361,7 @@ def _render_sentence(stored: StoredCheck) -> dict[str, Any]:
 
 
 async def get_scorecards(request: Request, state: HandlerContext) -> JsonReply[Scorecards]:
-    """Every scorecard, by id; one that was never published is a draft."""
+    """Every scorecard, by id; a scorecard that was never published is a draft."""
     return reply(Scorecards(*await _SCORECARDS.page(request, state)))
 
 
@@ -371,14 +371,15 @@ async def post_scorecard(request: Request, state: SourceContext) -> JsonReply[Sh
 
 
 async def get_scorecard(request: Request, state: HandlerContext) -> JsonReply[ShownScorecard]:
-    """A scorecard with its levels, checks and rules, and a publication that is under way."""
+    """A scorecard with its levels, checks and rules, and its publication if one is running."""
     return await _SCORECARDS.get(request, state)
 
 
 async def put_scorecard(request: Request, state: SourceContext) -> JsonReply[ShownScorecard]:
-    """Make the body the draft of a scorecard, which is made when there is none.
+    """Save the body as the draft of a scorecard, which may be new.
 
-    With `publish` it is published in the same transaction. What says the same changes nothing.
+    With `publish`, it is published in the same transaction. A document equal to the current one
+    changes nothing.
     """
     return await _SCORECARDS.replace(request, state)
 
@@ -391,7 +392,7 @@ async def delete_scorecard(request: Request, state: HandlerContext) -> Reply:
 async def publish_scorecard(request: Request, state: HandlerContext) -> JsonReply[ShownScorecard]:
     """Publish the draft of a scorecard under its next semantic version.
 
-    One that changes levels grades every entity first: `publication` tells how far that is.
+    A version that changes levels first grades every entity: `publication` has the progress.
     """
     return await _SCORECARDS.publish(request, state)
 
@@ -399,7 +400,7 @@ async def publish_scorecard(request: Request, state: HandlerContext) -> JsonRepl
 async def get_scorecard_versions(
     request: Request, state: HandlerContext
 ) -> JsonReply[DefinitionVersions]:
-    """The versions of a scorecard that were published, newest first."""
+    """The published versions of a scorecard, newest first."""
     return await _SCORECARDS.versions(request, state)
 
 
@@ -419,9 +420,10 @@ async def _verify_scorecard(
 async def get_starter_scorecard(
     request: Request, state: SourceContext
 ) -> JsonReply[StarterDocuments]:
-    """The checks and the scorecard of the starter, for the data sources that there are.
+    """The starter's checks and scorecard, for the existing data sources.
 
-    Nothing is stored. `missing` has the checks that are left out, as no data source has their fact.
+    Nothing is stored. `missing` has the checks that are left out because no data source has their
+    fact.
     """
     sources = await _list_sources(state)
     found = definition_writes.list_starter_documents(sources)
@@ -440,9 +442,9 @@ async def get_starter_scorecard(
 async def adopt_starter_scorecard(
     request: Request, state: SourceContext
 ) -> JsonReply[AdoptedStarter]:
-    """Make drafts of the starter; what has one of its ids stays as it is.
+    """Create drafts of the starter's checks and scorecard, except for ids that exist already.
 
-    Nothing is evaluated before it is published.
+    Nothing is evaluated until they are published.
     """
     sources, now = await _list_sources(state), state.clock()
     wanted = definition_writes.list_starter_documents(sources)
@@ -503,10 +505,10 @@ async def get_exemptions(request: Request, state: HandlerContext) -> JsonReply[E
 
 
 async def post_exemption(request: Request, state: HandlerContext) -> JsonReply[ShownExemption]:
-    """Ask for an exemption of an entity from a check or a scorecard.
+    """Request an exemption of an entity from a check or a scorecard.
 
-    Members of the group that owns the entity may ask, and tokens with the permission. It holds once
-    it is approved, from `from` until `until`.
+    Members of the group that owns the entity may do so, and tokens with the permission. Once
+    approved, the exemption holds from `from` until `until`.
     """
     body: dict[str, Any] = decode(
         await request.json_body(_LARGEST_EXEMPTION, "an exemption"), dict[str, Any]
@@ -537,10 +539,10 @@ async def get_exemption(request: Request, state: HandlerContext) -> JsonReply[Sh
 
 
 async def approve_exemption(request: Request, state: HandlerContext) -> JsonReply[ShownExemption]:
-    """Approve a request; somebody else than who asked for it has to, unless a setting allows it.
+    """Approve a request; nobody approves their own, unless a setting allows it.
 
-    One that scorecards with the check would not allow by now is refused.
-    Where scorecards with the check name groups that approve, members of each of them decide.
+    A request that scorecards with the check no longer allow is refused. If scorecards with the
+    check name groups that approve, members of each of them decide.
     """
     return await _decide_exemption(request, state, "approve")
 
@@ -551,7 +553,7 @@ async def deny_exemption(request: Request, state: HandlerContext) -> JsonReply[S
 
 
 async def revoke_exemption(request: Request, state: HandlerContext) -> JsonReply[ShownExemption]:
-    """Revoke an exemption that was approved; the check counts again in the same transaction."""
+    """Revoke an approved exemption; the check counts again in the same transaction."""
     return await _decide_exemption(request, state, "revoke")
 
 

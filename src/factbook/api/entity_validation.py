@@ -48,9 +48,9 @@ class EntityProblems(msgspec.Struct, frozen=True):
 async def validate_entity(request: Request, state: SourceContext) -> Reply:
     """200 without a body for a valid entity, else 400 with every problem (the first 1000).
 
-    These are the strict rules of the catalog API, not the wider ones of a push: an entity whose
-    kind or apiVersion is not a well-known one is not valid here, though a push keeps it. A header
-    has warnings of annotations of a valid entity.
+    The rules are the strict ones of the catalog API. A push accepts more: it keeps entities whose
+    kind or apiVersion isn't well known, which are invalid here. For a valid entity, a header has
+    warnings about its annotations.
     """
     asked: EntityToValidate = await request.json(EntityToValidate)
     if validation.deeper_than(asked.entity, state.rules.max_depth):

@@ -65,11 +65,11 @@ EVENT_PARAMETERS: Final = (AFTER, TYPE, SET, SOURCE, ENTITY, CHECK, SCORECARD, F
 
 
 async def get_events(request: Request, state: HandlerContext) -> JsonReply[Events]:
-    """Events, the oldest first.
+    """Events, oldest first.
 
-    A page may hold few events, or none, while there are `more`: it looks at a bounded part of the
-    feed. Every page has a `nextCursor` to go on with, at once or later. Nothing comes in before a
-    place that was read. A cursor of events that are not kept any more gets 410.
+    A page covers a bounded part of the feed, so it may have few events, or none, while there are
+    `more`. Every page has a `nextCursor` to continue with, at once or later. No event is ever added
+    before a position that was read. A cursor of events that are no longer kept gets 410.
     """
     after, filter_ = AFTER.of(request), _parse_event_filter(request)
     limit, wait = FACTS_LIMIT.of(request) or _PAGE, WAIT.of(request) or 0

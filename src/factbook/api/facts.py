@@ -139,9 +139,9 @@ _ENDS = 5
 async def post_facts(request: Request, state: SourceContext) -> JsonReply[PushedFacts]:
     """Push facts about entities to a data source of the type `push`.
 
-    An item replaces what the source says about its entity, unless it has `"merge": true`.
-    What is wrong with an item is in the answer, and the rest of it is stored. An item that is sent
-    again changes nothing. One that is older than the entity's latest facts goes into history alone.
+    An item replaces what the source says about its entity, unless it has `"merge": true`. The
+    answer has the problems of each item; the rest of the item is stored. An item that is sent again
+    changes nothing. An item older than the entity's latest facts only goes into the history.
     """
     source_id = SOURCE_ID.of(request)
     source = await define.find_source(state.registry, source_id)
@@ -174,7 +174,7 @@ async def _store_pushed_facts(
 
 
 async def get_latest_facts(request: Request, state: SourceContext) -> JsonReply[LatestFacts]:
-    """The latest facts of a data source, of every tracked entity or of one."""
+    """The latest facts of a data source, for every tracked entity or for one."""
     source = await define.find_source(state.registry, SOURCE_ID.of(request))
     wanted, cursor = ENTITY.of(request), FACTS_CURSOR.of(request)
     limit = FACTS_LIMIT.of(request) or _PAGE
@@ -187,7 +187,7 @@ async def get_latest_facts(request: Request, state: SourceContext) -> JsonReply[
 
 
 async def get_fact_history(request: Request, state: SourceContext) -> JsonReply[History]:
-    """The history of an entity's facts, newest first, of every data source or of some."""
+    """The history of an entity's facts, newest first, from every data source or from some."""
     wanted = ENTITY_WANTED.of(request)
     ref = str(refs.parse_ref(wanted or ""))
     start, end = HISTORY_START.of(request), HISTORY_END.of(request)
@@ -379,10 +379,10 @@ async def get_fact_distribution(
 ) -> JsonReply[facts.FactDistribution]:
     """The distribution of a fact over the entities that its source is about.
 
-    What is unknown is counted by its reason, and is no value. `lowest` and `highest` are the
-    entities at both ends of what has an order. In a catalog of 20,000 entities or more, figures are
-    kept for a minute: `asOf` says when they were counted, and `Cache-Control: no-cache` in the
-    request has them counted anew.
+    Unknown facts are counted by reason, and not as a value. `lowest` and `highest` are the entities
+    at both ends, if values have an order. In a catalog of 20,000 entities or more, figures are kept
+    for a minute: `asOf` says when they were counted, and `Cache-Control: no-cache` in the request
+    makes them new.
     """
     asked = await _parse_value_query(request, state)
     by = cast("GroupBy | None", BY.of(request))
@@ -401,10 +401,10 @@ async def get_fact_distribution(
 
 
 async def get_fact_values(request: Request, state: SourceContext) -> JsonReply[facts.ValuePage]:
-    """The entities that a source is about with their value of a fact, or why they have none.
+    """The entities that a source is about, with their value of a fact or why they have none.
 
-    By value, those without one come last, and `asOf` says when the others were read, as for
-    distributions.
+    In the order of values, entities without one come last, and `asOf` says when the values were
+    read, as in a distribution.
     """
     asked = await _parse_value_query(request, state)
     column = asked.column
@@ -430,9 +430,9 @@ async def get_fact_values(request: Request, state: SourceContext) -> JsonReply[f
 
 
 async def export_fact_values(request: Request, state: SourceContext) -> JsonReply[str]:
-    """The same entities, all of them, as CSV from one snapshot, by reference.
+    """All of these entities as CSV, by reference, from one snapshot.
 
-    A text that a spreadsheet could take for a formula begins with an apostrophe.
+    Text that a spreadsheet could take for a formula begins with an apostrophe.
     """
     asked = await _parse_value_query(request, state)
     asked = asked._replace(wanted=_parse_value_filter(request, asked.column.fact))

@@ -79,7 +79,7 @@ _DECISION_PARAMETERS = (*_PART_PARAMETERS, IF_MATCH)
 
 
 async def get_import_parts(request: Request, state: HandlerContext) -> JsonReply[ImportParts]:
-    """Every part that was imported, with the state of its last reading."""
+    """Every imported part, with the state of its last reading."""
     found = await records.list_part_records(state.database)
     return reply(ImportParts([_render_part_summary(one) for one in found]))
 
@@ -107,7 +107,7 @@ async def apply_held_removals(request: Request, state: HandlerContext) -> JsonRe
 
 
 async def discard_held_removals(request: Request, state: HandlerContext) -> JsonReply[ImportPart]:
-    """Keep the entities whose removal waits, until they are found and are missing once more."""
+    """Keep the entities whose removal waits, until they are found and go missing again."""
     importer, part = IMPORTER.of(request), PART.of(request)
     target = _build_import_target(
         request, state, audit.make_import_entry("import.discard", name_set(importer, part))
@@ -166,7 +166,7 @@ def render_import_part(record: ImportPartRecord) -> ImportPart:
 
 
 async def get_importers(request: Request, state: ImporterContext) -> JsonReply[ShownImporters]:
-    """Every importer, with its last run and its next one."""
+    """Every importer, with its last and its next run."""
     importers = await state.importers.current()
     found = await registry.list_importer_statuses(state.database, importers.values(), state.clock())
     unusable = [
@@ -178,14 +178,14 @@ async def get_importers(request: Request, state: ImporterContext) -> JsonReply[S
 
 
 async def get_importer(request: Request, state: ImporterContext) -> JsonReply[ImporterAnswer]:
-    """An importer with its runs, and its parts with their problems and what they hold."""
+    """An importer with its runs and its parts, their problems and their held removals."""
     id_ = IMPORTER.of(request)
     found = await registry.get_importer_detail(state.database, state.importers, id_, state.clock())
     return reply(_render_importer(found))
 
 
 async def post_importer_run(request: Request, state: ImporterContext) -> JsonReply[ShownImporter]:
-    """Ask for a run of an importer now; one that waits or is under way is enough."""
+    """Request a run of an importer now; changes nothing if one waits or is running."""
     importer = await state.importers.one(IMPORTER.of(request))
     write = audit.audit_request_writes(
         request, state, audit.make_import_entry("import.run", importer.id), 202
@@ -266,9 +266,9 @@ def _render_import_run(run: ImportRun) -> ImportRunSummary:
 
 
 async def receive_import_event(request: Request, state: State) -> Reply:
-    """Take an event as a hint about what is to be read again; nothing of it is believed.
+    """Take an event as a hint that something may have changed; its content isn't trusted.
 
-    An event without an effect, and a delivery that was seen before, are answered alike.
+    An event without an effect and a repeated delivery get the same answer.
     """
     if seconds := state.failures.waits(get_client_address(request.scope, state.proxies)):
         raise _build_slow_down_error(state, seconds)

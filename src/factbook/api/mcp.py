@@ -741,24 +741,24 @@ _any_params_decoder = msgspec.json.Decoder(AnyParams)
 
 
 async def post_facts_message(request: Request, state: ToolContext) -> Reply:
-    """Answer one message to the server of facts."""
+    """Answer one message to the facts server."""
     query = request.scope["query_string"]
     choice = _OF_FACTS if not query or not is_strict_query(query) else _STRICT
     return await _answer_request(request, state, state.server(choice))
 
 
 async def post_checks_message(request: Request, state: ToolContext) -> Reply:
-    """Answer one message to the server of checks."""
+    """Answer one message to the checks server."""
     return await _answer_request(request, state, state.server(_OF_CHECKS))
 
 
 async def post_managing_message(request: Request, state: ToolContext) -> Reply:
-    """Answer one message to the server of the tools that write."""
+    """Answer one message to the server with the tools that write."""
     return await _answer_request(request, state, state.server(_OF_MANAGING))
 
 
 async def post_any_message(request: Request, state: ToolContext) -> Reply:
-    """Answer one message to the server of all toolsets, or of those that the query chooses."""
+    """Answer one message to the server of all toolsets, or of those that the query names."""
     return await _answer_request(request, state, find_chosen_server(request, state))
 
 

@@ -111,7 +111,7 @@ class NewClient(Struct):
 
 
 async def register_client(request: Request, state: State) -> Reply:
-    """Store a client under a new id; it gets no secret."""
+    """Register a client under a new id; it gets no secret."""
     require_token_issuing(state)
     if not state.oauth.registration:
         raise NotFoundError("Clients cannot register themselves here.")
@@ -155,7 +155,7 @@ async def register_client(request: Request, state: State) -> Reply:
 
 
 async def issue_oauth_token(request: Request, state: State) -> Reply:
-    """Exchange a code or a refresh token for an access token and another refresh token."""
+    """Exchange a code or a refresh token for an access token and a new refresh token."""
     require_token_issuing(state)
     form = await _read_form(request)
     server = get_own_address(request, state.settings)
@@ -192,7 +192,7 @@ async def issue_oauth_token(request: Request, state: State) -> Reply:
 
 
 async def revoke_oauth_token(request: Request, state: State) -> Reply:
-    """End a token; nothing is said of one that there is not."""
+    """Revoke a token; the answer is the same for a token that doesn't exist."""
     require_token_issuing(state)
     form = await _read_form(request)
     token, client = _hash_form_secret(form, "token", state), _read_client_id(form)

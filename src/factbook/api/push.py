@@ -107,7 +107,7 @@ def _render_tried_checks(made: "WriteTrial") -> catalog.TriedChecks:
 
 
 async def put_set(request: Request, state: HandlerContext) -> JsonReply[_Pushed]:
-    """Make the items of the body the whole content of a set."""
+    """Replace the whole content of a set with the items of the body."""
     name, terms = SET_ID.new(request), (_read_guards(request, state), DRY_RUN.of(request))
     trial = prepare_write_trial(request, state) if CHECKS.of(request) else None
     async with state.admission.room_for_body(request, state.settings.max_body_bytes):
@@ -120,7 +120,7 @@ async def put_set(request: Request, state: HandlerContext) -> JsonReply[_Pushed]
 
 
 async def delete_set(request: Request, state: HandlerContext) -> JsonReply[_Pushed]:
-    """Remove every entity of a set; the same as replacing it with nothing."""
+    """Remove every entity of a set, like replacing its content with nothing."""
     name, terms = SET_ID.of(request), (_read_guards(request, state), DRY_RUN.of(request))
     return await _replace_set(request, state, name, PreparedPush([], []), terms, "set.delete")
 
@@ -155,19 +155,19 @@ async def _replace_set(
 async def post_set_entity(
     request: Request, state: HandlerContext
 ) -> JsonReply[catalog.WrittenItem]:
-    """Add or update the one entity of the body in a set."""
+    """Add or update one entity in a set."""
     return await _put_entity(request, state, SET_ID.new(request))
 
 
 async def post_pushed_entity(
     request: Request, state: HandlerContext
 ) -> JsonReply[catalog.WrittenItem]:
-    """Add or update the one entity of the body outside any set."""
+    """Add or update one entity outside any set."""
     return await _put_entity(request, state, None)
 
 
 async def get_sets(request: Request, state: HandlerContext) -> JsonReply[catalog.Sets]:
-    """Every set that has items; to a token that is narrowed to sets, of those alone."""
+    """Every set that has items; a token that is limited to sets sees only those."""
     narrowing = request.narrowing
     found = [
         catalog.SetSummary(
@@ -180,7 +180,7 @@ async def get_sets(request: Request, state: HandlerContext) -> JsonReply[catalog
 
 
 async def get_set(request: Request, state: HandlerContext) -> JsonReply[catalog.SetPage]:
-    """A set as its last push answered it; whole, or `limit` items from `cursor` on."""
+    """A set as in the answer to its last push: whole, or `limit` items from `cursor` on."""
     name = SET_ID.of(request)
     limit, cursor = LIMIT.of(request), CURSOR.of(request)
     if limit is None and cursor is None:
@@ -219,7 +219,7 @@ async def get_set_revisions(
 async def restore_set_revision(
     request: Request, state: HandlerContext
 ) -> JsonReply[catalog.Pushed]:
-    """Make a set what it was at an earlier revision, as a new one."""
+    """Restore an earlier revision of a set, as a new revision."""
     name, number = SET_ID.of(request), NUMBER.of(request)
     push, outcome = await stored_sets.restore_revision(
         state.database,
@@ -237,7 +237,7 @@ async def restore_set_revision(
 
 
 async def get_pushed_entities(request: Request, state: HandlerContext) -> JsonReply[catalog.Items]:
-    """Pushed entities, of one set or all."""
+    """Pushed entities, of one set or of all."""
     name = SET.of(request)
     tokens.check_narrowed_sets(request.narrowing, [name])
     portions = stored_sets.stream_items(state.database)
@@ -287,7 +287,7 @@ async def delete_pushed_entity(request: Request, state: HandlerContext) -> Reply
 
 
 async def refuse_set_id(request: Request, state: HandlerContext) -> Reply:
-    """A set id that holds a slash, which no set can have."""
+    """A set id with a slash, which no set can have."""
     raise InputError(SET_ID.wrong)
 
 

@@ -96,8 +96,8 @@ async def get_check_results(
 ) -> JsonReply[results.CheckResults]:
     """Results by check and reference, of every check in effect or of some.
 
-    Entities that a check is not about come where `state` is `not-applicable`. A page looks at 20
-    checks, so it may hold few results, or none, while there is a `nextCursor`.
+    Entities that a check doesn't apply to are among them if `state` is `not-applicable`. A page
+    covers 20 checks, so it may have few results, or none, while there is a `nextCursor`.
     """
     filter_, only = _parse_result_filter(request), _list_check_ids(request)
     limit = PAGE_LIMIT.of(request) or _PAGE
@@ -122,9 +122,9 @@ async def get_check_results(
 
 
 async def export_check_results(request: Request, state: HandlerContext) -> JsonReply[str]:
-    """The same results, all of them, as CSV.
+    """All of these results as CSV.
 
-    A text that a spreadsheet could take for a formula begins with an apostrophe.
+    Text that a spreadsheet could take for a formula begins with an apostrophe.
     """
     return JsonReply(
         _stream_result_rows(state, _list_check_ids(request), _parse_result_filter(request)),
@@ -136,7 +136,7 @@ async def export_check_results(request: Request, state: HandlerContext) -> JsonR
 async def get_check_overview(
     request: Request, state: HandlerContext
 ) -> JsonReply[results.CheckOverview]:
-    """The numbers of entities by their state, kept as results change."""
+    """The number of entities in each state, updated as results change."""
     id_ = CHECK_ID.of(request)
     stored = await check_store.existing(state.database, id_)
     counts = (await state_store.count_totals(state.database, [id_])).get(id_, StateCounts())
@@ -166,9 +166,9 @@ async def get_check_overview(
 async def get_check_result(
     request: Request, state: HandlerContext
 ) -> JsonReply[results.OneCheckResult]:
-    """The result of a check for an entity: each comparison with what it saw and wanted.
+    """The result of a check for an entity: each comparison, with its actual and expected value.
 
-    A token that may not read data sources is shown no values, nor texts that may hold some.
+    A token that may not read data sources gets no values, and no texts that may contain some.
     """
     ref, id_ = str(refs.parse_ref(request.parameter("ref"))), CHECK_ID.of(request)
     await check_store.existing(state.database, id_)
@@ -194,7 +194,7 @@ async def get_check_result(
 async def get_check_result_history(
     request: Request, state: HandlerContext
 ) -> JsonReply[results.ResultHistory]:
-    """The changes of a result, newest first, with what was written at each."""
+    """The changes of a result, newest first, each with the write that caused it."""
     parts = (request.parameter(name) for name in ("kind", "namespace", "name"))
     ref, id_ = str(refs.parse_ref("{}:{}/{}".format(*parts))), CHECK_ID.of(request)
     await check_store.existing(state.database, id_)
@@ -334,7 +334,7 @@ def render_seen_fact(one: Evidence) -> results.SeenFact:
 async def get_all_scorecard_results(
     request: Request, state: HandlerContext
 ) -> JsonReply[results.ScorecardResults]:
-    """The figures of every scorecard in effect, from counts that are kept as levels change."""
+    """The figures of every scorecard in effect, from counts updated as levels change."""
     stored = await scorecard_store.everything(state.database)
     ids = [one.id for one in stored if one.slot is not None and one.published is not None]
     return reply(
@@ -347,7 +347,7 @@ async def get_scorecard_results(
 ) -> JsonReply[results.OneScorecardResults]:
     """The figures of a scorecard, and the levels of its entities.
 
-    A page looks at a bounded number of entities, so it may hold few, or none, while there is a
+    A page covers a bounded number of entities, so it may have few, or none, while there is a
     `nextCursor`.
     """
     given = await _find_scorecard(request, state)
@@ -380,7 +380,7 @@ async def export_scorecard_levels(request: Request, state: HandlerContext) -> Js
 async def get_scorecard_rollup(
     request: Request, state: HandlerContext
 ) -> JsonReply[results.Rollup]:
-    """A scorecard by owner, system, domain, kind or label; groups with all that is below them."""
+    """A scorecard by owner, system, domain, kind or label; a group includes all below it."""
     given, by = await _find_scorecard(request, state), check_parameters.BY.of(request) or "owner"
     group, depth = _parse_group(request), check_parameters.DEPTH.of(request)
     found = await scorecard_figures.roll_up_scorecard(
@@ -393,7 +393,7 @@ async def get_scorecard_rollup(
 
 
 async def get_scorecard_trend(request: Request, state: HandlerContext) -> JsonReply[results.Trend]:
-    """The figures of a scorecard day by day, of everybody or of a group; today as it is now."""
+    """The figures of a scorecard by day, for all entities or a group; today's are current."""
     given, now = await _find_scorecard(request, state), state.clock()
     start, step = check_parameters.TREND_START.of(request), check_parameters.STEP.of(request) or 1
     first = now // DAY - _TREND_DAYS if start is None else start // DAY
@@ -404,9 +404,10 @@ async def get_scorecard_trend(request: Request, state: HandlerContext) -> JsonRe
 
 
 async def get_next_steps(request: Request, state: HandlerContext) -> JsonReply[results.NextSteps]:
-    """Steps of an entity to the next level of a scorecard, the cheapest first.
+    """The steps of an entity to the next level of a scorecard, cheapest first.
 
-    Messages and fixes, which may hold values of facts, take the right to read data sources.
+    Messages and fixes may contain values of facts, so they need the permission to read data
+    sources.
     """
     given = await _find_scorecard(request, state)
     ref = str(refs.parse_ref(ENTITY_WANTED.of(request) or ""))
@@ -497,7 +498,7 @@ async def get_badge_image(request: Request, state: HandlerContext) -> JsonReply[
 
 
 async def get_shields_badge(request: Request, state: HandlerContext) -> JsonReply[ShieldsBadge]:
-    """The level of an entity in the form that shields.io reads from an endpoint."""
+    """The level of an entity in the format of a shields.io endpoint."""
     found = await _find_badge(request, state)
     shown = ShieldsBadge(1, found.label, found.message, found.color)
     return _answer_badge(request, msgspec.json.encode(shown), b"application/json")
@@ -550,7 +551,7 @@ _MOST_EXPLAINED_RESULTS: Final = 50
 async def post_check_preview(request: Request, state: SourceContext) -> JsonReply[Preview]:
     """Counts by state as they are and as they would be with a check, and who would change.
 
-    With `facts` it answers what would be if those were known. Nothing is written.
+    With `facts`, entities are evaluated as if those were known. Nothing is written.
     """
     asked = decode(await request.json_body(_LARGEST_PREVIEW, "a preview"), NewPreview)
     check = await _read_preview_check(asked, state)
@@ -619,11 +620,11 @@ async def _explain_preview(
 
 
 async def post_entity_preview(request: Request, state: SourceContext) -> JsonReply[EntityPreview]:
-    """Results that would be others with entities as a working tree has them.
+    """The results that the entities of a working tree would change.
 
-    Each is evaluated where it is, whoever pushes or imports it. A result that rests on facts from
-    elsewhere, such as those of a code host, is not `decided`, and no new failure. Nothing is
-    written.
+    Each entity is evaluated where it is, whoever pushes or imports it. A result that depends on
+    facts from elsewhere, such as those of a code host, is not `decided`, and is no new failure.
+    Nothing is written.
     """
     async with state.admission.room_for_body(request, _LARGEST_TREE):
         asked = decode(await request.json_body(_LARGEST_TREE, "a preview"), NewEntityPreview)

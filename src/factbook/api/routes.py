@@ -84,14 +84,14 @@ WRITING: Sequence[Route] = (
 
 
 async def report_liveness(request: Request, state: SourceContext) -> Reply:
-    """The process runs."""
+    """The process is running."""
     return reply({"status": "ok"})
 
 
 async def report_readiness(request: Request, state: SourceContext) -> Reply:
-    """The process can serve: its database answers. One that stops takes no new connections.
+    """The process can serve, as its database answers. A stopping one takes no new connections.
 
-    One that can only read is ready, and says why nothing can be written.
+    A process that can only read is ready, and says why it can't write.
     """
     await state.database.check()
     await check_migrations(state.database)
@@ -100,7 +100,7 @@ async def report_readiness(request: Request, state: SourceContext) -> Reply:
 
 
 async def report_metrics(request: Request, state: State) -> Reply:
-    """Counts and durations for Prometheus; what is stored only while the database answers."""
+    """Counts and durations for Prometheus; those of stored data only if the database answers."""
     # Imported late: the client library imports a web server, and not every service is scraped.
     from factbook.observability import scrape  # noqa: PLC0415
 
@@ -116,7 +116,7 @@ async def report_metrics(request: Request, state: State) -> Reply:
 
 
 async def answer_unknown_path(request: Request, state: SourceContext) -> Reply:
-    """Any address that nothing else answers."""
+    """Any other address."""
     hint = ""
     word = state.settings.push_word
     if "-entities/" in request.path and request.path.startswith("/api/catalog/"):

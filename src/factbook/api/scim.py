@@ -178,7 +178,7 @@ async def get_scim_schema(request: Request, state: HandlerContext) -> Reply:
 
 
 async def refuse_scim_path(request: Request, state: HandlerContext) -> Reply:
-    """Any other address below that of SCIM."""
+    """Any other address of SCIM."""
     if any(request.path.endswith(end) for end in _NOT_OFFERED):
         raise UnsupportedError
     raise NotFoundError(f"There is nothing at {request.path}.")
@@ -199,7 +199,7 @@ def _answer_description(request: Request, known: list[dict[str, Any]]) -> Reply:
 
 
 async def post_scim_resource(request: Request, state: HandlerContext) -> Reply:
-    """Make a user or a group."""
+    """Create a user or a group."""
     type_ = _read_resource_type(request)
     async with state.admission.room_for_body(request, _LARGEST):
         resource = protocol.parse_resource(type_, await _read_scim_body(request))
@@ -221,7 +221,7 @@ async def get_scim_resource(request: Request, state: HandlerContext) -> Reply:
 
 
 async def get_scim_resources(request: Request, state: HandlerContext) -> Reply:
-    """A page of users or groups, of those that the filter finds."""
+    """A page of the users or groups that match the filter."""
     type_, query = _read_resource_type(request), dict(request.query)
     selection = AttributeSelection(query)
     start = max(_read_integer(query, "startIndex", 1), 1)

@@ -49,13 +49,13 @@ _WEBHOOK = f"{_WEBHOOKS}/{{id}}"
 
 
 async def get_webhooks(request: Request, state: WebhookContext) -> JsonReply[Webhooks]:
-    """Every webhook, without its secret, and of its address the scheme and host alone."""
+    """Every webhook, without its secret, and with only the scheme and host of its address."""
     found = await store.list_webhooks(state.database)
     return reply(Webhooks([_render_webhook(one) for one in found]))
 
 
 async def get_webhook(request: Request, state: WebhookContext) -> JsonReply[WebhookDetail]:
-    """A webhook, and what could not be delivered to it."""
+    """A webhook, with its failed deliveries."""
     found, lost = await sender.get_webhook_detail(state.database, WEBHOOK_ID.of(request))
     undelivered = [
         Undelivered(one.event_id, one.type, iso(one.first_at), one.attempts, one.error)
@@ -67,9 +67,9 @@ async def get_webhook(request: Request, state: WebhookContext) -> JsonReply[Webh
 async def post_webhook(request: Request, state: WebhookContext) -> JsonReply[MadeWebhook]:
     """Send every event from now on to an address.
 
-    The secret and the whole address are in this answer and never again.
+    Only this answer contains the secret and the whole address.
 
-    The address is public, or in a network that the setting `outgoing_networks` names.
+    The address has to be public, or in a network that the setting `outgoing_networks` names.
     """
     given: NewWebhook = await request.json(NewWebhook, _LARGEST)
     made = await sender.create_webhook(
@@ -89,7 +89,7 @@ async def post_webhook(request: Request, state: WebhookContext) -> JsonReply[Mad
 
 
 async def delete_webhook(request: Request, state: WebhookContext) -> Reply:
-    """Remove a webhook, and what waits to be sent to it."""
+    """Remove a webhook, with everything that waits to be sent to it."""
     write = audit.audit_request_writes(
         request, state, audit.make_webhook_entry("webhook.delete"), 204
     )
@@ -98,7 +98,7 @@ async def delete_webhook(request: Request, state: WebhookContext) -> Reply:
 
 
 async def enable_webhook(request: Request, state: WebhookContext) -> JsonReply[Webhook]:
-    """Send to a webhook again, beginning with what could not be delivered."""
+    """Resume a webhook, starting with what could not be delivered."""
     write = audit.audit_request_writes(request, state, audit.make_webhook_entry("webhook.enable"))
     return reply(
         _render_webhook(
@@ -108,7 +108,7 @@ async def enable_webhook(request: Request, state: WebhookContext) -> JsonReply[W
 
 
 async def send_webhook_test(request: Request, state: WebhookContext) -> JsonReply[TriedWebhook]:
-    """Send a message of the type `webhook.test` now, once, and say what came of it."""
+    """Send a message of the type `webhook.test` once, now, and report the outcome."""
     tried = await sender.send_test_message(
         state.database, state.post, state.token_key, WEBHOOK_ID.of(request), state.clock()
     )
@@ -193,8 +193,8 @@ async def get_digest(request: Request, state: WebhookContext) -> JsonReply[Shown
 async def post_digest(request: Request, state: WebhookContext) -> JsonReply[ShownDigest]:
     """Report changes from now on to a channel of Slack or Microsoft Teams.
 
-    Periods without changes are skipped. The address is public, or in a network that the setting
-    `outgoing_networks` names.
+    Periods without changes are skipped. The address has to be public, or in a network that the
+    setting `outgoing_networks` names.
     """
     wanted = _parse_digest_body(await request.json(NewDigest, _LARGEST))
     made = await digests.create_digest(
@@ -227,7 +227,7 @@ async def put_digest(request: Request, state: WebhookContext) -> JsonReply[Shown
 
 
 async def delete_digest(request: Request, state: WebhookContext) -> Reply:
-    """Remove a digest; nothing is sent any more."""
+    """Remove a digest; nothing more is sent."""
     write = audit.audit_request_writes(
         request, state, audit.make_digest_entry("digest.delete"), 204
     )
