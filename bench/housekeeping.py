@@ -14,7 +14,7 @@ from pathlib import Path
 from bench.databases import Database
 from bench.processes import on_core
 from bench.service import settings as environment_of
-from factbook import sweeps
+from factbook import worker
 from factbook.backend import Backend
 from factbook.clock import MINUTE, now
 from factbook.settings.table import load_settings
@@ -80,7 +80,7 @@ async def _main() -> None:
         async def trim() -> None:
             nonlocal rounds
             while wanted.is_set():
-                await sweeps.sweep(database, settings, sources, began + rounds * _ROUND)
+                await worker.sweep(database, settings, sources, began + rounds * _ROUND)
                 rounds += 1
 
         print("ready", flush=True)

@@ -14,9 +14,10 @@ import psycopg
 import pytest
 from structlog.testing import capture_logs
 
-from factbook import listeners, shutdown
+from factbook import shutdown
 from factbook.errors import OutdatedError, UnavailableError
 from factbook.http.context import Tasks
+from factbook.operations import server
 from factbook.storage.migrations import get_migration_texts, migrate
 from factbook.worker import Worker
 from tests import commands
@@ -230,30 +231,30 @@ def test_a_start_on_a_port_that_is_in_use_changes_nothing(
 
 
 def test_of_two_that_bind_a_port_at_the_same_moment_the_second_is_refused() -> None:
-    with listeners.bound("127.0.0.1", 0) as [first]:
+    with server.bind_sockets("127.0.0.1", 0) as [first]:
         port = first.getsockname()[1]
-        with listeners.bound("127.0.0.1", port) as second:
-            listeners.listen([first])
+        with server.bind_sockets("127.0.0.1", port) as second:
+            server.start_listening([first])
             with pytest.raises(UnavailableError, match=f"127.0.0.1:{port} is in use"):
-                listeners.listen(second)
+                server.start_listening(second)
 
 
 @pytest.mark.parametrize(
     ("host", "told"),
     [
-        ("192.0.2.1", r"Cannot listen: 192\.0\.2\.1:8000 is no address of this machine\."),
-        ("2001:db8::1", r"Cannot listen: \[2001:db8::1\]:8000 is no address of this machine\."),
+        ("192.0.2.1", r"Cannot listen: 192\.0\.2\.1:8000 is not an address of this machine\."),
+        ("2001:db8::1", r"Cannot listen: \[2001:db8::1\]:8000 is not an address of this machine\."),
         ("no-such-host.invalid", "Cannot listen on no-such-host.invalid: "),
     ],
 )
 def test_a_host_that_is_not_of_this_machine_is_told(host: str, told: str) -> None:
-    with pytest.raises(UnavailableError, match=told), listeners.bound(host, 8000):
+    with pytest.raises(UnavailableError, match=told), server.bind_sockets(host, 8000):
         pass
 
 
 def test_every_address_of_a_host_is_listened_on() -> None:
-    with listeners.bound("localhost", 0) as sockets:
-        listeners.listen(sockets)
+    with server.bind_sockets("localhost", 0) as sockets:
+        server.start_listening(sockets)
         for each in sockets:
             address = each.getsockname()[:2]
             with socket.create_connection(address, timeout=60) as client:

@@ -8,8 +8,7 @@ import structlog
 
 from factbook.clock import HOUR, MINUTE, SECOND
 from factbook.operations.doctor.examination import examine
-from factbook.sweeps import PARTS
-from factbook.worker import Worker
+from factbook.worker import PARTS, Worker
 from tests.operations.doctor.conftest import nobody
 from tests.service import Service, component
 

@@ -5,7 +5,7 @@ import pytest
 from factbook.audit.trail import ACTIONS
 from factbook.auth.permissions import AUDIT_READ, PERMISSION_NAMES
 from factbook.clock import DAY, MINUTE
-from factbook.sweeps import sweep
+from factbook.worker import sweep
 from tests.api.auditing import AUDIT, records
 from tests.conftest import StartService
 from tests.service import PUSH, Service, component

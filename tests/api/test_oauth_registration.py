@@ -8,7 +8,7 @@ import pytest
 from factbook.auth.oauth import clients, protocol
 from factbook.clock import DAY, HOUR
 from factbook.settings import Settings
-from factbook.sweeps import sweep
+from factbook.worker import sweep
 from tests.api.agent_hosts import HOSTS, LISTED, AgentHost
 from tests.api.authorizing import (
     CALLBACK,

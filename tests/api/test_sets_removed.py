@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from factbook import sweeps
+from factbook import worker
 from factbook.clock import DAY, HOUR
 from factbook.facts import store
 from factbook.facts.datasource import DataSource
@@ -45,7 +45,7 @@ async def sweep(service: Service) -> None:
     """What the worker does once in a while."""
     state = service.state
     sources = tuple(state.registry.fixed.sources.values())
-    await sweeps.sweep(state.database, state.settings, sources, state.clock())
+    await worker.sweep(state.database, state.settings, sources, state.clock())
 
 
 @pytest.mark.spec("removed.vanishes-from-every-read")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from factbook import sweeps
+from factbook import worker
 from factbook.clock import DAY, HOUR
 from tests.conftest import StartService
 from tests.service import PUSH, Service, component, resource
@@ -31,7 +31,7 @@ async def sweep(service: Service) -> None:
     """What the worker does once in a while."""
     state = service.state
     sources = tuple(state.registry.fixed.sources.values())
-    await sweeps.sweep(state.database, state.settings, sources, state.clock())
+    await worker.sweep(state.database, state.settings, sources, state.clock())
 
 
 def content(body: dict[str, Any]) -> list[tuple[str, Any]]:

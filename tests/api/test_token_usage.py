@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from factbook import sweeps
+from factbook import worker
 from factbook.auth import tokens
 from factbook.clock import DAY
 from tests.api.messages import message, tool_call
@@ -99,5 +99,5 @@ async def test_thirty_days_are_shown_and_ninety_kept(service: Service) -> None:
     state = service.state
     for days, kept in ((59, 2), (3, 1)):
         service.time.advance(days * DAY)
-        await sweeps.sweep(state.database, state.settings, (), service.time())
+        await worker.sweep(state.database, state.settings, (), service.time())
         assert await stored_calls(service, "agent") == kept

@@ -11,7 +11,7 @@ from factbook.clock import DAY
 from factbook.errors import InputError, NotFoundError
 from factbook.settings import Settings
 from factbook.storage import Database
-from factbook.sweeps import sweep
+from factbook.worker import sweep
 from tests.service import NOON
 
 KIM = "user:default/kim"

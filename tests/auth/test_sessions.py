@@ -7,7 +7,7 @@ from factbook.auth.sessions import Session, SessionSummary
 from factbook.clock import DAY, MINUTE
 from factbook.settings import Settings
 from factbook.storage import Database
-from factbook.sweeps import sweep
+from factbook.worker import sweep
 from tests.service import NOON
 
 KIM = "user:default/kim"

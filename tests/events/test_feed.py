@@ -8,7 +8,7 @@ import pytest
 from factbook.auth.permissions import EVENTS_READ, PERMISSION_NAMES
 from factbook.clock import DAY
 from factbook.events import store
-from factbook.sweeps import sweep
+from factbook.worker import sweep
 from tests.api.defining import FACTS, WEB, define, item, pushed
 from tests.conftest import StartService
 from tests.events.feed import EVENTS, events, page, said

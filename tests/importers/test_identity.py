@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from factbook import sweeps
+from factbook import worker
 from factbook.auth import users
 from factbook.auth.permissions import OWN_WRITE
 from factbook.catalog import ref as refs
@@ -247,7 +247,7 @@ async def test_nothing_goes_to_a_namesake_of_what_was_forgotten(service: Service
     await host.poll()
     service.time.advance(8 * DAY)
     state = service.state
-    await sweeps.sweep(state.database, state.settings, (), state.clock())
+    await worker.sweep(state.database, state.settings, (), state.clock())
     host.set({2: "web", 3: "shop"})
     await host.poll()
     assert (await possessions.of(SHOP))[SHOP][1:] == (None, [], ["unknown"])

@@ -17,7 +17,7 @@ from factbook.outbound.client import Allowance
 from factbook.scheduling import lease
 from factbook.settings import Settings
 from factbook.storage import Database
-from factbook.sweeps import sweep
+from factbook.worker import sweep
 from tests.importers.madeup import ID, ImportingProcess, ImportWorld, MadeUpSystem
 from tests.importers.reading import item, part
 

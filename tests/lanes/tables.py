@@ -117,7 +117,6 @@ SYSTEM: Final[dict[str, tuple[str, ...]]] = {
     "src/factbook/asgi.py": NOTHING,
     "src/factbook/errors.py": EVERYTHING,
     "src/factbook/json_parts.py": _CATALOG,
-    "src/factbook/listeners.py": EVERYTHING,
     "src/factbook/process.py": EVERYTHING,
     "src/factbook/shutdown.py": EVERYTHING,
     "src/factbook/worker.py": EVERYTHING,
@@ -278,11 +277,6 @@ SYSTEM: Final[dict[str, tuple[str, ...]]] = {
     ),
     "src/factbook/storage/": _DATABASES,
     "src/factbook/storage/migrations/": EVERYTHING,
-    "src/factbook/sweeps.py": (
-        "tests/collection/test_day.py",
-        "tests/system/test_day_of_vendors.py",
-        "tests/system/test_random_kills.py",
-    ),
     "src/factbook/telemetry/": (
         "tests/system/test_every_vendor.py",
         "tests/system/test_secrets.py",
@@ -388,7 +382,6 @@ NEARBY: Final[dict[str, str]] = {
     "src/factbook/audit/": "tests/auth/",
     "src/factbook/backend.py": "tests/test_serve.py",
     "src/factbook/definitions/": "tests/checks/",
-    "src/factbook/listeners.py": "tests/test_serve.py",
     "src/factbook/process.py": "tests/test_serve.py",
     "src/factbook/schemas/": "tests/api/",
     "src/factbook/telemetry/": "tests/observability/",

@@ -25,13 +25,11 @@ _ELSEWHERE: Final[Mapping[str, tuple[str, ...]]] = {
     "definitions": ("api/*owned*.py", "api/*defin*.py", "checks/*version*.py", "datasources"),
     "errors": ("api/test_errors.py", "http"),
     "invisible": ("test_invisible.py",),
-    "listeners": ("test_serve.py", "test_shutdown.py"),
     "process": ("test_serve.py", "test_shutdown.py"),
     "safe_yaml": ("test_safe_yaml.py",),
     "schemas": ("api/test_schemas.py", "client"),
     "settings": ("test_settings.py",),
     "shutdown": ("test_shutdown.py", "test_serve.py"),
-    "sweeps": ("test_sweeps.py",),
     "telemetry": ("test_logs.py", "observability"),
     "worker": ("collection", "test_sweeps.py"),
 }

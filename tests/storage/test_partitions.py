@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from factbook import sweeps
+from factbook import worker
 from factbook.audit.trail import MONTHLY_AUDIT, AuditEntry, Caller, append_record, make_record
 from factbook.auth import users
 from factbook.auth.users import Erasure
@@ -288,11 +288,11 @@ async def test_housekeeping_undoes_an_abandoned_change_before_it_refuses_a_row(
 
 async def keep(database: Database, now: int, *sources: DataSource, **settings: Any) -> None:
     """A round of the housekeeping of history and audit."""
-    given = sweeps.Round(
+    given = worker.Round(
         database, Settings(**settings), sources or (FOREVER,), now, now, Throttle()
     )
     for part in ("history", "audit"):
-        await sweeps.SWEEPS[part](given)
+        await worker.SWEEPS[part](given)
 
 
 async def test_housekeeping_creates_the_coming_months(database: Database) -> None:

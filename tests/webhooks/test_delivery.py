@@ -7,9 +7,9 @@ import structlog
 
 from factbook.clock import DAY, HOUR, SECOND
 from factbook.events.store import number_new_events
-from factbook.sweeps import sweep
 from factbook.webhooks import sender
 from factbook.webhooks.sender import RETRY_PAUSES, WINDOW
+from factbook.worker import sweep
 from tests.service import NOON, component
 from tests.webhooks.conftest import HOOKS, World
 from tests.webhooks.receiver import Receiver, verified

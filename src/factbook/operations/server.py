@@ -1,21 +1,22 @@
 """Server processes, and the preparations before they start."""
 
 import asyncio
+import errno
 import faulthandler
 import os
 import resource
 import signal
 import socket
 import sys
-from collections.abc import Callable, Coroutine
-from contextlib import suppress
-from typing import TypeVar
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Final, TypeVar
 
 import structlog
 import uvicorn
 from uvicorn.supervisors import Multiprocess
 
-from factbook import app, backend, clock, listeners, process
+from factbook import app, backend, clock, process
 from factbook.auth import invitations, users
 from factbook.auth.encryption import find_token_key
 from factbook.checks.results import incremental
@@ -113,7 +114,7 @@ def serve(settings: Settings) -> None:
     """Migrate the database, then serve until told to stop; finishes current requests."""
     logs.configure_logs(settings)
     # Bind first: a process that can't listen must not change the database or expire the last link.
-    with listeners.bound(settings.host, settings.port) as sockets:
+    with bind_sockets(settings.host, settings.port) as sockets:
         find_token_key(settings)
         faulthandler.enable()
         serve_all = _serve_in_children if settings.workers > 1 else _serve_here
@@ -170,9 +171,9 @@ async def _open_once(settings: Settings) -> str:
 
 
 def _listen_on(sockets: list[socket.socket]) -> None:
-    listeners.listen(sockets)
+    start_listening(sockets)
     for each in sockets:
-        log.info("service.listening", address=listeners.shown(each))
+        log.info("service.listening", address=render_socket_address(each))
 
 
 def _server_config(settings: Settings, application: app.Application | str) -> uvicorn.Config:
@@ -218,3 +219,87 @@ def list_pending_migrations(settings: Settings) -> list[str]:
     if not is_there(settings.database_url):
         return list_migrations()
     return run_with_database(settings, find_pending_migrations)
+
+
+# Connections that may wait for a process to accept them.
+_BACKLOG: Final = 2048
+_BIND_ADVICE: Final = {
+    errno.EADDRINUSE: (
+        "is in use",
+        "Another process listens there, perhaps another Factbook: stop it, or choose another port "
+        "(--port, FACTBOOK_PORT). `ss -ltnp` names the process.",
+    ),
+    errno.EACCES: (
+        "needs more rights than this user has",
+        "Choose a port from 1024 on (--port, FACTBOOK_PORT), with a proxy before it.",
+    ),
+    errno.EADDRNOTAVAIL: (
+        "is not an address of this machine",
+        "Choose one of its own (--host, FACTBOOK_HOST): 0.0.0.0 for all of them.",
+    ),
+}
+
+
+@contextmanager
+def bind_sockets(host: str, port: int) -> Iterator[list[socket.socket]]:
+    """Bind sockets to every address of the host, without listening; closes them at the end.
+
+    Raises UnavailableError, with advice as a note, when an address can't be bound.
+    """
+    with ExitStack() as stack:
+        yield [stack.enter_context(_bind_socket(*each, port)) for each in _resolve_host(host, port)]
+
+
+def start_listening(sockets: Sequence[socket.socket]) -> None:
+    """Start listening; clients wait until a process accepts them. Raises as `bind_sockets` does."""
+    for each in sockets:
+        try:
+            # If two processes bind at the same moment, the second one fails only here.
+            each.listen(_BACKLOG)
+        except OSError as error:
+            raise _make_bind_error(render_socket_address(each), error) from error
+
+
+def render_socket_address(listener: socket.socket) -> str:
+    """Format the address of a socket: `127.0.0.1:8000`, `[::1]:8000`."""
+    host, port = listener.getsockname()[:2]
+    return _join_address(host, port)
+
+
+def _resolve_host(host: str, port: int) -> list[tuple[socket.AddressFamily, str]]:
+    try:
+        resolved = socket.getaddrinfo(
+            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+    except OSError as error:
+        unavailable = UnavailableError(f"Cannot listen on {host}: {error.strerror}.")
+        unavailable.add_note("Is the name right (--host, FACTBOOK_HOST)?")
+        raise unavailable from error
+    return list(dict.fromkeys((family, str(address[0])) for family, *_, address in resolved))
+
+
+def _bind_socket(family: socket.AddressFamily, host: str, port: int) -> socket.socket:
+    listener = socket.socket(family)
+    try:
+        # Allows binding a port right after its last connections closed.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        raise _make_bind_error(_join_address(host, port), error) from error
+    return listener
+
+
+def _make_bind_error(address: str, error: OSError) -> UnavailableError:
+    number = error.errno or 0
+    reason, advice = _BIND_ADVICE.get(number, (f"cannot be used: {os.strerror(number)}", ""))
+    unavailable = UnavailableError(f"Cannot listen: {address} {reason}.")
+    if advice:
+        unavailable.add_note(advice)
+    return unavailable
+
+
+def _join_address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
