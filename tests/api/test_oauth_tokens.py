@@ -409,7 +409,7 @@ async def test_a_person_sees_who_acts_for_them_and_ends_it(service: Service) -> 
     assert (await bob.send(f"{ACCOUNT}/consents", consent=id_)).status_code == 404
     assert (await at_mcp(service, tokens["access_token"])).status_code == 200
     page = await ada.done(f"{ACCOUNT}/consents", consent=id_)
-    assert "Agent has no access any more." in page
+    assert "Agent no longer has access." in page
     await expect_ended(service, tokens)
     [given] = await records(service, "consent.give")
     assert given["detail"] == {

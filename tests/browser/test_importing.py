@@ -51,7 +51,7 @@ class FirstImport:
 
     def make(self, token: str) -> None:
         """Make an importer, first without what it needs."""
-        self.follow("Import them", "Make the first importer", "GitHub")
+        self.follow("Import them", "Create the first importer", "GitHub")
         self.press("Create importer")
         organizations = self.page.get_by_label("Organizations")
         expect(organizations).to_have_attribute("aria-invalid", "true")

@@ -121,7 +121,7 @@ class Journey:
         self.go("Sets", "examples", "Revisions", "1")
         self.main.get_by_text("Restore…").click()
         self.press("Restore revision 1")
-        self.says("The set is what it was at revision 1: 0 added, 1 updated, 0 removed.")
+        self.says("The set was restored to revision 1: 0 added, 1 updated, 0 removed.")
         self.go("Catalog", "Checkout")
         self.says(BEFORE)
 

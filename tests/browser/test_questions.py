@@ -142,7 +142,7 @@ def test_an_exemption_is_asked_for_by_the_owner_and_approved_by_another(
         asking.link(f"Ask for an exemption of {title}")
         shown.page.get_by_label("Reason").fill("It is switched off in spring.")
         asking.button("Ask for it")
-        expect(asking.main).to_contain_text("It holds once it is approved")
+        expect(asking.main).to_contain_text("It takes effect once it is approved")
         expect(asking.main).to_contain_text("somebody else decides")
         assert shown.complaints == []
     with shop.window(ADMINISTRATOR, scripts=scripts) as shown:

@@ -173,7 +173,7 @@ def test_an_official_client_is_let_in_by_a_person_with_a_local_account(
         expect(clients).to_be_visible()
         while (ends := clients.get_by_role("button")).count():
             ends.first.click()
-            expect(page.get_by_role("status")).to_contain_text("has no access any more")
+            expect(page.get_by_role("status")).to_contain_text("no longer has access")
 
 
 @pytest.mark.parametrize("client", CLIENTS)

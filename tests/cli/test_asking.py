@@ -217,7 +217,7 @@ def test_a_server_without_sources_says_so(factbook: Command, server: FakeServer)
     server.on_tool("get-data-source-discovery", lambda _: result({"dataSources": []}))
     answer = factbook("facts", "a")
     assert (answer.exit_code, answer.stdout) == (0, "")
-    assert answer.stderr == "The server has no data source.\n"
+    assert answer.stderr == "The server has no data sources.\n"
 
 
 def test_an_unknown_entity_is_the_tools_message(factbook: Command, server: FakeServer) -> None:

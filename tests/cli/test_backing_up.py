@@ -22,7 +22,7 @@ def test_a_backup_is_named_on_standard_output_and_can_be_restored(
 ) -> None:
     made = factbook("backup", str(tmp_path / "one.db"), database)
     assert (made.exit_code, made.stdout) == (0, f"{tmp_path}/one.db\n")
-    assert "keep it as safe as the service" in made.stderr
+    assert "protect it like the service" in made.stderr
     refused = factbook("restore", str(tmp_path / "one.db"), database)
     assert (refused.exit_code, "--force moves it aside" in refused.stderr) == (1, True)
     done = factbook("restore", str(tmp_path / "one.db"), "--force", database)

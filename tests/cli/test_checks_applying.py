@@ -151,7 +151,7 @@ async def test_an_export_is_what_a_plan_finds_equal(served: Run, service: Servic
     assert exported("out/checks/titled.yaml") == one
     assert (await served("checks", "plan", "out")).exit_code == 0
     again = await served("checks", "export", "--to", "out")
-    assert (again.exit_code, "is there already" in again.stderr) == (2, True)
+    assert (again.exit_code, "exists already" in again.stderr) == (2, True)
 
 
 async def push(service: Service, **metadata: str) -> None:
@@ -228,7 +228,7 @@ async def test_the_starter_is_written_as_files_that_apply_as_they_are(
     assert applied.exit_code == 0, applied.output
     assert (await served("checks", "plan", "begin")).exit_code == 0
     again = await served("checks", "starter", "--adopt")
-    assert again.stdout == "0 drafts are made, 6 were there before.\n"
+    assert again.stdout == "0 drafts were created, 6 existed already.\n"
 
 
 class Interrupted(Bridge):

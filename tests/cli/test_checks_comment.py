@@ -126,7 +126,7 @@ def test_what_is_missing_is_named_before_anything_is_asked(
     comment: Comment, reviews: CodeReviews, subtests: pytest.Subtests
 ) -> None:
     cases: list[tuple[dict[str, str], str]] = [
-        ({}, "This is no pipeline"),
+        ({}, "This is not a GitHub or GitLab pipeline"),
         (OF_GITHUB | {"GITHUB_REF": "refs/heads/main"}, "names no pull request"),
         (OF_GITHUB | {"GITHUB_TOKEN": " "}, "GITHUB_TOKEN is not set"),
         (OF_GITLAB | {"CI_MERGE_REQUEST_IID": "7/notes"}, "CI_MERGE_REQUEST_IID is not set"),
@@ -141,7 +141,7 @@ def test_what_is_missing_is_named_before_anything_is_asked(
 
 def test_an_empty_report_is_refused(comment: Comment, reviews: CodeReviews) -> None:
     result = comment("\n", OF_GITHUB)
-    assert (result.exit_code, "nothing to comment" in result.output) == (2, True)
+    assert (result.exit_code, "nothing to post" in result.output) == (2, True)
     assert reviews.asked == []
 
 

@@ -68,7 +68,7 @@ async def test_one_person_asks_by_files_and_another_approves_by_the_same(
     assert await people.states() == []
     asked = await people(GRACE, "apply", "e.yaml", "--yes")
     assert (asked[0], asked[-1]) == ("0", f"{subject}: asked for; somebody else approves it")
-    waiting = [f"{subject} waits for somebody else to approve it."]
+    waiting = [f"{subject} waits for someone else to approve it."]
     assert await people(GRACE, "plan", "e.yaml") == ["0", "Nothing to do.", *waiting]
     own = await people(GRACE, "apply", "e.yaml", "--yes", "--approve")
     assert own[0] == "1"
@@ -112,7 +112,7 @@ async def test_what_differs_is_told_and_asked_anew_only_when_it_is_asked_for(
         "0",
         "Nothing to do.",
         f"exemption titled of {WEB} has another until than e.yaml document 1 (line 1); "
-        "--revoke asks for it anew.",
+        "--revoke requests it again.",
     ]
     assert await people.result() == "exempt"
     planned = await people(GRACE, "plan", "e.yaml", "--revoke")
@@ -132,7 +132,7 @@ async def test_a_file_that_was_decided_against_or_is_over_asks_for_nothing(
     assert await people(GRACE, "apply", "e.yaml", "--yes") == [
         "0",
         "Nothing to do.",
-        f"exemption titled of {WEB} was denied; a changed file asks anew.",
+        f"exemption titled of {WEB} was denied; a changed file makes a new request.",
         "exemption titled of component:default/api is over; e.yaml document 2 (line 7) can go.",
     ]
     write("e.yaml", wish(reason="Shut down in May"))

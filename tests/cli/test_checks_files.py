@@ -41,7 +41,7 @@ def test_a_new_file_replaces_none(factbook: Command) -> None:
 
     answer = factbook("checks", "new", "one")
 
-    assert (answer.exit_code, "is there already" in answer.stderr) == (2, True)
+    assert (answer.exit_code, "exists already" in answer.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("name", ["../one", "a b", "-"])

@@ -83,7 +83,7 @@ def test_what_could_not_be_taken_over_is_told_and_the_rest_is_written(factbook: 
     assert answer.exit_code == 1
     line = "refused: tools: rule.conditions.all[0].operator semver isn't built into the engine"
     assert line in answer.stdout.splitlines()
-    assert "Not taken over: tools." in answer.stderr
+    assert "Not converted: tools." in answer.stderr
     assert Path("checks/owner.yaml").exists()
 
 
@@ -165,7 +165,7 @@ def test_no_file_is_replaced(factbook: Command) -> None:
     answer = factbook("checks", "import", config(owner=CHECK), "--from", "backstage")
 
     assert answer.exit_code == 2
-    assert "scorecards/maturity.yaml is there already; nothing was written." in answer.stderr
+    assert "scorecards/maturity.yaml exists already; nothing was written." in answer.stderr
     assert not Path("checks").exists()
 
 

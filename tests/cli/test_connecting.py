@@ -242,7 +242,7 @@ def test_an_address_that_a_configuration_cannot_hold_is_wrong_usage(
         with subtests.test(address=address):
             answer = factbook("connect", "cursor", "--server", address)
             assert (answer.exit_code, answer.stdout) == (2, "")
-            assert "is no server address" in answer.stderr
+            assert "is not a server address" in answer.stderr
 
 
 def test_a_token_that_cannot_be_put_in_is_wrong_usage_and_not_shown(

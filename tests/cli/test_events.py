@@ -59,7 +59,7 @@ async def test_events_are_printed_with_the_cursor_to_go_on_with(
     assert first.exit_code == 0, first.output
     assert first.stdout == "2026-11-21T12:00:00.000+00:00  set.replaced    shop\n"
     said, _, cursor = first.stderr.strip().rpartition(" ")
-    assert said == "To go on: --after"
+    assert said == "To continue: --after"
     rest = await served("events", "--set", "shop", "--after", cursor, "--json")
     [event] = map(json.loads, rest.stdout.splitlines())
     assert event["data"]["set"] == "shop"
@@ -109,14 +109,14 @@ def test_following_waits_for_more_until_it_is_stopped_and_says_where_it_was() ->
     found = server.run("--follow", "--after", "now")
     assert found.exit_code == 0
     assert [line.split()[-1] for line in found.stdout.splitlines()] == ["a", "b"]
-    assert found.stderr == "To go on: --after 3.0\n"
+    assert found.stderr == "To continue: --after 3.0\n"
     assert [asked.get("wait") for asked in server.asked] == [None, None, "30", "30"]
 
 
 def test_a_server_that_goes_away_leaves_the_cursor_to_go_on_with() -> None:
     found = Stopped(page("a", cursor="1.0"), end=httpx2.ConnectError).run("--follow")
     assert found.exit_code == 4
-    assert found.stderr.startswith("To go on: --after 1.0\nError: ")
+    assert found.stderr.startswith("To continue: --after 1.0\nError: ")
 
 
 def test_following_has_no_end_to_be_told() -> None:

@@ -46,7 +46,7 @@ async def test_files_of_others_and_pruning_are_refused_with_the_reason(
     assert "A group of yours has to own this data source" in answer.stderr
     there = write("theirs.yaml", definition("theirs", owner="team-a"))
     answer = await kim("sources", "apply", there, "--yes")
-    assert "This token is not shown how sources are defined." in answer.stderr
+    assert "This token cannot see how sources are defined." in answer.stderr
     assert "a group of yours has to own the source" in answer.stderr
     ours = write("ours.yaml", definition("ours", owner="team-a"))
     answer = await kim("sources", "apply", ours, "--yes", "--prune")

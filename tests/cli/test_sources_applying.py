@@ -55,7 +55,7 @@ async def test_a_fact_that_is_removed_or_retyped_takes_force(served: Run, servic
     assert answer.exit_code == 1
     assert "  ! tool is removed: publishing this takes --force" in answer.stdout
     assert answer.stderr.splitlines() == [
-        "Error: These facts would be lost to everything that reads them, so nothing was written:",
+        "Error: Everything that reads these facts would lose them, so nothing was written:",
         "  coverage: passed was boolean, is string",
         "  coverage: tool is removed",
         "--force publishes anyway, under a new major version.",

@@ -136,7 +136,7 @@ def test_a_file_that_is_there_is_kept(factbook: Command) -> None:
     Path("linked.yaml").symlink_to("nowhere.yaml")
     for name in ("builds", "linked"):
         answer = factbook("sources", "new", name)
-        assert (answer.exit_code, answer.stderr) == (2, f"Error: {name}.yaml is there already.\n")
+        assert (answer.exit_code, answer.stderr) == (2, f"Error: {name}.yaml exists already.\n")
     assert Path("builds.yaml").read_text() == "mine"
     assert not Path("nowhere.yaml").exists()
 

@@ -72,6 +72,6 @@ def test_a_package_that_is_there_is_kept(factbook: Command) -> None:
     Path("factbook-acme").mkdir()
     Path("factbook-acme/README.md").write_text("mine")
     answer = factbook("sources", "new", "--integration", "acme")
-    message = "Error: factbook-acme/README.md is there already.\n"
+    message = "Error: factbook-acme/README.md exists already.\n"
     assert (answer.exit_code, answer.stderr) == (2, message)
     assert Path("factbook-acme/README.md").read_text() == "mine"

@@ -220,7 +220,7 @@ async def test_what_is_no_owner_is_said_so(service: Service) -> None:
     for text in ("a:b:c/d/", "nobody"):
         page = await visitor.text("/catalog", owner=text)
         assert rows(page) == []
-        assert "There are no such owners." in page
+        assert "There are no matching owners." in page
 
 
 @pytest.mark.both_databases

@@ -38,7 +38,7 @@ async def test_a_fact_is_a_column_with_its_unit_and_its_reason(visitor: Browser)
     text = words(page)
     assert re.search(r"web .* now 1,234 lines unknown", text)
     assert re.search(r"idle .* now unknown not collected yet", text)
-    assert re.search(r"account .* now — not told of this entity", text)
+    assert re.search(r"account .* now — not known for this entity", text)
     assert "/catalog/component/default/web/facts/coverage/lines" in hrefs(page)
     assert 'value="coverage/lines"' in page
     following = "/catalog?column=coverage%2Flines&column=coverage%2Ftool&order=updated"

@@ -75,7 +75,7 @@ async def test_a_part_of_a_system_is_found_by_its_name(service: Service) -> None
     assert rows(await visitor.text("/catalog?system=system:default/shop")) == ["web"]
     assert rows(await visitor.text("/catalog?system=sho")) == ["old", "web"]
     assert rows(await visitor.text("/catalog?system=nowhere")) == ["else"]
-    assert "There are no such systems." in await visitor.text("/catalog?system=nowh")
+    assert "There are no matching systems." in await visitor.text("/catalog?system=nowh")
 
 
 @pytest.mark.both_databases
@@ -102,7 +102,7 @@ async def test_very_many_owners_are_said_to_be_cut(service: Service) -> None:
     await service.push("all", *items)
     page = words(await visitor.text("/catalog?owner=team-"))
     assert "50 entities found" in page
-    assert "The first 50 of these owners. Type more." in page
+    assert "Only the first 50 matching owners are used. Type more." in page
     assert rows(await visitor.text("/catalog?owner=team-59")) == ["c59"]
 
 
@@ -115,7 +115,7 @@ async def test_the_beginning_of_a_tag_is_enough(service: Service) -> None:
     assert rows(await visitor.text("/catalog?tag=go")) == ["a"]
     assert rows(await visitor.text("/catalog?tag=gol")) == ["b"]
     assert rows(await visitor.text("/catalog?tag=g")) == ["a", "b"]
-    assert "There are no such tags." in await visitor.text("/catalog?tag=x")
+    assert "There are no matching tags." in await visitor.text("/catalog?tag=x")
 
 
 @pytest.mark.both_databases
@@ -157,7 +157,7 @@ async def test_references_that_lead_nowhere_are_listed_with_who_pushed_them(
     ]
     links = hrefs(await visitor.text("/"))
     assert {"/catalog?dangling=any", "/catalog?ownership=missing"} <= set(links)
-    assert "is one of" in await visitor.text("/catalog?dangling=dependson", 400)
+    assert "has to be one of" in await visitor.text("/catalog?dangling=dependson", 400)
 
 
 @pytest.mark.both_databases
@@ -177,7 +177,7 @@ async def test_what_groups_of_a_person_own_is_theirs_with_all_below(service: Ser
     stranger = await signed_in(service, "eve", "viewer")
     page = await stranger.text("/catalog?ownership=mine")
     assert rows(page) == []
-    assert "The catalog has user:eve in no group." in page
+    assert "user:eve is not in any group in the catalog." in page
 
 
 @pytest.mark.both_databases
@@ -201,6 +201,6 @@ async def test_entities_are_found_by_their_level(service: Service) -> None:
 
 async def test_an_unknown_word_of_ownership_is_refused(service: Service) -> None:
     visitor = await signed_in(service)
-    assert "The ownership is one of mine, none, missing" in words(
+    assert "The ownership has to be one of mine, none, missing" in words(
         await visitor.text("/catalog?ownership=theirs", 400)
     )

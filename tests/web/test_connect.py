@@ -101,7 +101,7 @@ async def test_no_such_address_is_given_where_nobody_can_sign_in(start: StartSer
 async def test_there_is_no_page_of_an_unknown_client(service: Service) -> None:
     visitor = await signed_in(service)
     page = await visitor.text("/connect?client=<script>", status=404)
-    assert "There is no client of this name here." in words(page)
+    assert "There is no client with this name." in words(page)
     assert "<script>" not in page.replace("<script src", "")
 
 
@@ -159,7 +159,7 @@ async def test_a_check_says_what_failed_and_what_was_not_asked_then(start: Start
     assert "speaks revision" in page
     assert re.search(
         r"List of tools 429 · \d+\.\d ms tools/list Too many calls at once\. This token calls "
-        r"too often \(token_rate is 1 a second\)\. A tool call tools/call Not asked",
+        r"too often \(token_rate is 1 a second\)\. A tool call tools/call Skipped",
         page,
     )
     assert await tokens(service) == before
@@ -180,7 +180,7 @@ async def test_a_check_names_the_host_that_agents_name(start: StartService) -> N
     )
     page = words(await checked(await signed_in(service)))
     assert "The endpoint answers" in page
-    assert "whether http://factbook.example.com is reached from elsewhere is not part" in page
+    assert "whether http://factbook.example.com is reached from elsewhere is not checked" in page
 
 
 async def test_the_address_of_a_check_leads_back(service: Service) -> None:

@@ -154,7 +154,7 @@ async def test_a_name_is_not_taken_twice(service: Service) -> None:
     visitor = await made(service)
     answer = await visitor.send(f"{PATH}/new", **fields(**{"value-0": OTHER}))
     assert answer.status_code == 409
-    assert "Name is the name of a connection that there is already" in words(answer.text)
+    assert "Name is already the name of a connection" in words(answer.text)
     assert await headers_of(service) == {"authorization": SECRET}
 
 

@@ -360,7 +360,7 @@ async def test_a_client_that_nobody_knows_is_not_let_in(
     for client in cases:
         with subtests.test(client=client):
             page = await problem(ada, client_id=client)
-            assert "This client cannot be let in" in page
+            assert "This client cannot be given access" in page
             assert link_back(page) == ""
 
 

@@ -45,7 +45,7 @@ async def test_a_new_one_begins_with_an_example_that_can_be_saved(ada: Browser, 
     answers = [await save_the_example(ada, NEW)]
     if path == NEW_CARD:
         answers.append(await save_the_example(ada, NEW_CARD, ("readiness", "another")))
-    saved = "The draft is saved. It counts nothing until it is published."
+    saved = "The draft is saved. It has no effect until it is published."
     assert [saved in answer for answer in answers] == [True] * len(answers)
 
 
@@ -169,7 +169,7 @@ async def test_a_scorecard_is_previewed_by_level(ada: Browser) -> None:
     changed = text(CARD, entries=entries)
     answer = await ada.send(EDIT_CARD, text=changed, do="preview", seen=tag)
     page = words(answer.text)
-    assert "It is about 3 entities." in page
+    assert "It applies to 3 entities." in page
     assert "silver 1 bronze 0 no level 2" in page
     assert "1 entity would change." in page
     assert "component:web bronze silver" in page

@@ -74,7 +74,7 @@ async def test_a_change_without_an_address_keeps_the_one_there_is(
     fields = {**FIELDS, "form": "teams", "day": "friday", "owner": "shop"}
     assert (await visitor.send(one, url="", **fields)).status_code == 303
     shown = words(await visitor.text(one))
-    assert "The digest is saved." in shown
+    assert "The digest was saved." in shown
     assert "Digest of group:shop Microsoft Teams" in shown
     assert "Fridays, 08:00 UTC" in shown
     assert "The channel answered 204 after" in words(await visitor.done(f"{one}/test"))
@@ -95,9 +95,9 @@ async def test_what_is_wrong_is_told_and_the_form_kept(
         ({"url": ""}, "Address: has to be"),
         ({"url": "http://127.0.0.1/hook"}, "127.0.0.1"),
         ({"owner": "component:web"}, "Group: has to be a group or a user"),
-        ({"day": "someday"}, "The form names something that is not offered."),
-        ({"hour": "-1"}, "The form names something that is not offered."),
-        ({"form": "irc"}, "The form names something that is not offered."),
+        ({"day": "someday"}, "The form has a value that is not offered."),
+        ({"hour": "-1"}, "The form has a value that is not offered."),
+        ({"form": "irc"}, "The form has a value that is not offered."),
     ]
     for fields, message in cases:
         with subtests.test(fields=fields):

@@ -69,7 +69,7 @@ async def test_compliance_is_a_checklist_that_says_what_to_do(service: Service) 
     assert "Has a title no Give it one in metadata.title." in text
     assert "Names an owner yes Has documentation no Add the annotation" in text
     assert "Owner is a reference yes Owned by a group yes Related to others no Name" in text
-    assert "Owner is in the catalog no Push the owner, or name one that is there" in text
+    assert "Owner is in the catalog no Push the owner, or name an existing one" in text
 
 
 async def test_kinds_without_owners_are_not_told_to_have_one(service: Service) -> None:

@@ -33,7 +33,7 @@ async def test_what_is_unknown_says_why(service: Service) -> None:
     await with_checks(service)
     text = words(await (await signed_in(service)).text(WEB))
     assert "0 failing · 3 unknown · 1 passing" in text
-    assert "unknown: Names its tool since now unknown not collected yet Nothing was" in text
+    assert "unknown: Names its tool since now unknown not collected yet Nothing has" in text
 
 
 async def test_a_scorecard_shows_the_level_and_what_the_next_one_lacks(service: Service) -> None:

@@ -78,7 +78,10 @@ async def test_sources_that_brought_nothing_say_so(knowing: Service) -> None:
     text = words(await visitor.text(WEB))
     assert "Not collected yet: Deliveries ." in text
     own = words(await visitor.text(f"{WEB}/facts/deliveries"))
-    assert "Deliveries not collected yet unknown not collected yet Nothing was brought for" in own
+    assert (
+        "Deliveries not collected yet unknown not collected yet Nothing has been collected for"
+        in own
+    )
     assert "It is collected every hour." in own
     assert "More is needed for 1 data source" in text
     assert "Annotated needs the annotation acme.example/id" in text

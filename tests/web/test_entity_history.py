@@ -53,7 +53,7 @@ async def test_many_changes_lead_on_to_the_set(service: Service) -> None:
     visitor = await signed_in(service)
     page = await visitor.text(HISTORY)
     assert page.count('<section class="card"') == 20
-    assert "Earlier changes stand in the revisions of the set" in words(page)
+    assert "Earlier changes are in the revisions of the set" in words(page)
     assert words(await visitor.text(WEB)).count("updated spec.replicas") == 5
 
 

@@ -45,7 +45,7 @@ async def test_an_owner_asks_beside_the_result_and_somebody_else_approves(
     assert is_harmless(form)
     assert 'value="component:default/api"' in form
     done = words(await kim.done(NEW, **WISH))
-    assert "It holds once it is approved" in done
+    assert "It takes effect once it is approved" in done
     assert "somebody else decides" in done
     [row] = (await scoring.http.get(EXEMPTIONS)).json()["exemptions"]
     assert row["requestedBy"] == "user:default/kim"

@@ -90,8 +90,8 @@ async def test_a_kept_value_is_marked_and_its_runs_say_nothing(knowing: Service)
     reasons = {"deployments": "rate-limited: 429"}
     await write(knowing, REF, {"leadTime": 2.0}, reasons=reasons, passing=frozenset(reasons))
     text = told(await (await visitor_of(knowing)).text(f"{FACTS}/deployments"))
-    assert "stale, from 1 hour ago : the runs since then brought no value" in text
-    assert "now as before: the run brought no value 2.1.0" in text
+    assert "stale, from 1 hour ago : the runs since then returned no value" in text
+    assert "now as before: the run returned no value 2.1.0" in text
 
 
 async def test_what_is_no_number_shows_its_changes(knowing: Service) -> None:

@@ -109,7 +109,7 @@ async def test_what_was_read_again_is_not_decided_unseen(
     await visitor.open(PATH)
     await imports.write(part())
     answer = await visitor.send(f"{PATH}/{action}", seen=seen)
-    assert (answer.status_code, "was read again" in answer.text) == (409, True)
+    assert (answer.status_code, "has been read again" in answer.text) == (409, True)
     assert await imports.names() == ["a", "b"]
 
 
@@ -239,7 +239,7 @@ async def test_what_no_importer_of_the_service_reads_has_a_page_too(
 ) -> None:
     await imports.write(part(item("a")))
     page = await (await signed_in(service)).text(IMPORTER)
-    assert "The service runs no importer of this name" in words(page)
+    assert "The service runs no importer with this name" in words(page)
     assert "Run now" not in page
 
 

@@ -69,7 +69,7 @@ async def test_the_largest_changes_of_the_week_come_first(service: Service) -> N
     await service.push("small", component("s"))
     await service.push("large", *(component(f"l{n}") for n in range(5)))
     page = words(await visitor.text("/"))
-    changes = page.split("Largest changes of sets")[1]
+    changes = page.split("Largest set changes")[1]
     assert changes.index("large") < changes.index("small")
     assert "+5 added" in changes
     assert "old" not in changes
@@ -146,7 +146,7 @@ async def test_an_importer_that_does_not_run_when_due_is_late(service: Service) 
     await imports.process.work()
     service.time.advance(3 * DAY)
     text = words(await (await signed_in(service)).text("/"))
-    assert "fake importer late A run was due and did not begin" in text
+    assert "fake importer late A run was due and did not start" in text
 
 
 async def test_a_quiet_week_is_called_one(service: Service) -> None:

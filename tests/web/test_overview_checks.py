@@ -111,7 +111,7 @@ async def test_checks_that_fail_most_and_newly_fail_lead_to_who_fails(scoring: S
     page = await (await signed_in(scoring)).text("/")
     needs = section(words(page), "Needs attention", "Sources")
     assert "Fails most Tests cover nearly all 2 entities: Tests cover nearly all" in needs
-    assert "Nothing began to fail. Became unknown this week Nothing went unknown." in needs
+    assert "Nothing started to fail. Became unknown this week Nothing became unknown." in needs
     await push(scoring, item(WEB, lines=20))
     page = await (await signed_in(scoring, "bob")).text("/")
     needs = section(words(page), "Newly failing this week", "Sources")
@@ -126,7 +126,7 @@ async def test_what_went_unknown_is_told_apart_from_what_fails(scoring: Service)
     await push(scoring, {"entity": WEB, "facts": {"lines": None}})
     page = await (await signed_in(scoring)).text("/")
     needs = section(words(page), "Newly failing this week", "Sources")
-    assert needs.startswith(" Nothing began to fail. Became unknown this week ")
+    assert needs.startswith(" Nothing started to fail. Became unknown this week ")
     assert "1 entities" in needs
     assert {"/checks/covered?state=unknown", "/checks/much?state=unknown"} <= set(hrefs(page))
 
@@ -137,7 +137,7 @@ async def test_what_is_again_as_it_was_needs_no_attention(scoring: Service) -> N
     scoring.time.advance(DAY)
     await push(scoring, item(WEB, lines=90))
     text = words(await (await signed_in(scoring)).text("/"))
-    assert "Nothing began to fail." in text
+    assert "Nothing started to fail." in text
     assert "pass now that did not" not in text
 
 
@@ -216,7 +216,7 @@ async def test_of_many_groups_the_first_are_shown_and_the_others_linked(
     page = await (await signed_in(scoring)).text("/")
     text = words(page)
     assert text.count("Mine: ") == 3
-    assert "Nothing has this group as its owner yet." in text
+    assert "This group does not own anything yet." in text
     assert "You are also in g3 , g4" in text
     assert "/catalog/group/default/g4" in hrefs(page)
 

@@ -25,7 +25,7 @@ async def test_a_member_restores_the_set_of_the_group(service: Service, mia: Bro
     page = await mia.text("/sets/ours/revisions/1")
     assert RESTORED.format("ours") in page
     done = await mia.done(RESTORED.format("ours"), seen="2")
-    assert "The set is what it was at revision 1" in words(done)
+    assert "The set was restored to revision 1" in words(done)
     query = {"action": "set.restore"}
     [record] = (await service.http.get("/api/access/v1/audit", params=query)).json()["records"]
     assert record["grant"] == "group group:default/team-a"

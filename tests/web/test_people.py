@@ -127,7 +127,7 @@ async def test_a_role_that_is_changed_counts_from_the_next_request_on(service: S
     assert (await vic.open(PEOPLE_PATH)).status_code == 403
     await ada.text(f"{PEOPLE_PATH}/vic")
     done = await ada.done(f"{PEOPLE_PATH}/vic/role", role="administrator")
-    assert "The role Administrator is given to user:default/vic now" in done
+    assert "user:default/vic now has the role Administrator" in done
     assert (await vic.open(PEOPLE_PATH)).status_code == 200
     await ada.done(f"{PEOPLE_PATH}/vic/role", role="viewer")
     assert (await vic.open(PEOPLE_PATH)).status_code == 403

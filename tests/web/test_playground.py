@@ -56,7 +56,7 @@ async def test_every_argument_of_a_tool_has_a_labelled_field(
 
 async def test_there_is_no_form_of_an_unknown_tool(visitor: Browser) -> None:
     page = await visitor.text("/connect/tools/get-nothing", status=404)
-    assert "There is no tool of this name." in page
+    assert "There is no tool with this name." in page
 
 
 async def test_the_form_suggests_entities_and_the_sources_there_are(

@@ -39,9 +39,9 @@ async def test_a_new_service_tells_what_a_scorecard_is_and_adopts_the_starter(
     page = await ada.text(PATH)
     assert "What is not known counts as unknown, never as failed." in words(page)
     page = await ada.done(f"{PATH}/-/starter")
-    assert "drafts are made" in words(page)
+    assert "drafts were created" in words(page)
     listed = await ada.text(PATH)
-    assert "it counts nothing until it is published" in words(listed)
+    assert "it has no effect until it is published" in words(listed)
 
 
 async def test_who_may_only_read_is_offered_no_starter(service: Service) -> None:

@@ -114,7 +114,7 @@ async def test_the_changes_of_a_revision_are_filtered_by_name_and_kind(service: 
     assert await shown(1, q="web") == ["web"]
     assert len(await shown(1, q="c20")) == 100
     page = await visitor.text("/sets/all/revisions/1", q="web")
-    assert "None of these; the revision goes on." in words(page)
+    assert "No matches so far; the revision has more changes." in words(page)
     assert "No such change" in words(await visitor.text("/sets/all/revisions/2", q="nothing"))
 
 
@@ -130,7 +130,7 @@ async def test_a_revision_is_restored_and_recorded(service: Service) -> None:
     await service.push("all", component("web"))
     await visitor.text("/sets/all/revisions/1")
     page = words(await visitor.done("/sets/all/revisions/1/restore", seen="2"))
-    assert "The set is what it was at revision 1: 1 added, 0 updated, 0 removed." in page
+    assert "The set was restored to revision 1: 1 added, 0 updated, 0 removed." in page
     assert "restores 1" in page
     entity = await service.catalog("component:default/old")
     assert entity is not None

@@ -87,7 +87,7 @@ async def test_what_says_the_same_as_what_is_published_is_no_draft(service: Serv
     done = await visitor.done(
         EDIT, text=yaml_text.write_yaml(of_entities()), do="save", seen=seen(html)
     )
-    assert "Nothing differs from what is published." in done
+    assert "The draft is the same as the published version." in done
 
 
 async def test_all_problems_are_shown_at_once_and_the_text_is_kept(service: Service) -> None:

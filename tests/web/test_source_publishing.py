@@ -83,7 +83,7 @@ async def test_a_fact_that_would_be_lost_is_published_only_on_purpose(service: S
     answer = await send(visitor, text, "publish", "/data-sources/coverage/edit", seen=seen(html))
     assert answer.status_code == 409
     told = words(answer.text)
-    assert "would be lost to everything that reads them" in told
+    assert "everything that reads these facts would lose them" in told
     assert "schema.lines is removed schema.tool was string, is boolean" in told
     assert (await shown(service))["version"] == "1.0.0"
     path = "/data-sources/coverage/publish"

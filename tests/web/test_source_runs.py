@@ -97,7 +97,7 @@ async def test_run_now_leads_to_the_run_of_everything_that_is_under_way(
     path = await run_of(visitor, "owners")
     answer = await visitor.send("/data-sources/owners/runs")
     assert (answer.status_code, answer.headers["location"]) == (303, path)
-    assert "A run was already in progress: this is it." in words(await visitor.text(path))
+    assert "A run was already in progress; this is its page." in words(await visitor.text(path))
 
 
 @pytest.mark.parametrize(

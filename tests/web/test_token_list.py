@@ -134,7 +134,7 @@ async def test_calls_of_tools_are_shown_beside_each_token_and_on_the_account(
     assert "3 calls" in page
     assert "model tokens" in page
     account = await browser.text("/administration/account")
-    assert "3 calls of your tokens" in account
+    assert "3 calls with your tokens" in account
 
 
 @pytest.mark.spec("token.narrowed-is-kept-within")

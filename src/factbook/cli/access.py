@@ -108,7 +108,8 @@ def invite_person(
         database_url, commands.make_invitation, name, role, server, confirmed=confirm
     )
     print_note(
-        f"Whoever opens this link becomes {given}, once, within three days. It is not shown again."
+        f"The person who opens this link becomes {given}, once, within three days. "
+        "It is not shown again."
     )
     say(link)
 
@@ -187,7 +188,9 @@ def print_reset_link(
     from factbook.operations import commands
 
     link = run_on_database(database_url, commands.make_reset_link, name, server)
-    print_note(f"Whoever opens this link sets the password of {name}. It is not shown again.")
+    print_note(
+        f"The person who opens this link sets the password of {name}. It is not shown again."
+    )
     say(link)
 
 

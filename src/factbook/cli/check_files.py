@@ -315,7 +315,9 @@ def plan_exemptions(
         newest = page.exemptions[0] if page.exemptions else None
         rejected = newest if newest and newest.state in ("denied", "revoked") else None
         if rejected and not _exemption_differences(rejected, request):
-            plan.notes.append(f"exemption {key} was {rejected.state}; a changed file asks anew.")
+            plan.notes.append(
+                f"exemption {key} was {rejected.state}; a changed file makes a new request."
+            )
         else:
             plan.steps.append(_exemption_step("request", key, file))
     if options.revoke:
@@ -371,12 +373,12 @@ def _compare_exemption(
     elif differences:
         names = ", ".join(each.path for each in differences)
         found.notes.append(
-            f"exemption {key} has another {names} than {one.origin}; --revoke asks for it anew."
+            f"exemption {key} has another {names} than {one.origin}; --revoke requests it again."
         )
     elif there.state == "requested" and options.approve:
         found.steps.append(_exemption_step("approve", key, one, there))
     elif there.state == "requested":
-        found.notes.append(f"exemption {key} waits for somebody else to approve it.")
+        found.notes.append(f"exemption {key} waits for someone else to approve it.")
 
 
 def _exemption_step(
@@ -559,7 +561,7 @@ def write_converted(
         written[file] = document_readers.make_file_document(kind, document)
     for file in written:
         if file.exists():
-            raise InputError(f"{file} is there already; nothing was written.")
+            raise InputError(f"{file} exists already; nothing was written.")
     for file, document in written.items():
         write_new_file(file, yaml_text.write_yaml(document), quiet=quiet)
 

@@ -269,7 +269,9 @@ def _is_in_repository(root: Path) -> bool:
 async def _list_with_git(root: Path, *which: str) -> set[str]:
     path = shutil.which("git")
     if path is None:
-        raise InputError(f"{root} is of a git repository, and there is no git to list its files.")
+        raise InputError(
+            f"{root} is in a git repository, but git is not installed to list its files."
+        )
     process = await asyncio.create_subprocess_exec(
         *(path, "-c", "core.fsmonitor=false", "ls-files", "-z", *which),
         cwd=root,

@@ -234,7 +234,7 @@ def write_starter(
     with connect_server(context, server, token) as client:
         if adopt:
             adopted = client.send(send_call("POST", _STARTER_PATH, AdoptedStarter))
-            say(f"{len(adopted.made)} drafts are made, {len(adopted.kept)} were there before.")
+            say(f"{len(adopted.made)} drafts were created, {len(adopted.kept)} existed already.")
             _note_left_out(adopted.missing)
             return
         found = client.send(get_call(_STARTER_PATH, StarterDocuments))
@@ -456,7 +456,7 @@ def import_checks(
     else:
         check_files.print_conversion(found)
     if refused := check_files.list_refused_items(found):
-        raise CommandError(f"Not taken over: {', '.join(refused)}.")
+        raise CommandError(f"Not converted: {', '.join(refused)}.")
 
 
 @app.command("test", epilog=EXIT_CODES)

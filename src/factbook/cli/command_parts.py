@@ -297,7 +297,7 @@ DatabaseUrl = Annotated[
     typer.Option(
         "--database-url",
         help="Where everything is stored: sqlite:///PATH or postgresql://... "
-        "FACTBOOK_DATABASE_URL and factbook.toml say it too.",
+        "FACTBOOK_DATABASE_URL and factbook.toml can set it, too.",
     ),
 ]
 
@@ -383,7 +383,7 @@ def service_settings(database_url: str | None, **flags: object) -> "Settings":
     from factbook.settings.table import refuse_misspelled_variables
 
     for variable in refuse_misspelled_variables():
-        print_note(f"Warning: the variable {variable} is no setting and is not read.")
+        print_note(f"Warning: the variable {variable} is not a setting and is ignored.")
     return settings_from(database_url, **flags)
 
 

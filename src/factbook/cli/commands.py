@@ -130,8 +130,8 @@ def _parse_toolsets(text: str | None, *, read_only: bool) -> list[str]:
 def _endpoint_address(server: str, toolsets: Sequence[str], *, is_compact: bool) -> str:
     if not client_configs.is_address(server):
         raise InputError(
-            f"{server!r} is no server address: it begins with http:// or https://, "
-            "then come a host and perhaps a port and a path."
+            f"{server!r} is not a server address: it begins with http:// or https://, "
+            "followed by a host and optionally a port and a path."
         )
     return client_configs.endpoint(server, toolsets, is_compact=is_compact)
 

@@ -199,7 +199,7 @@ def write_new_file(file: Path, text: str, *, quiet: bool = False) -> None:
         with file.open("x", encoding="utf-8") as stream:
             stream.write(text)
     except FileExistsError:
-        raise InputError(f"{file} is there already.") from None
+        raise InputError(f"{file} exists already.") from None
     except OSError as error:
         raise InputError(f"{file} cannot be written: {error.strerror}.") from None
     if not quiet:

@@ -71,9 +71,9 @@ def push(
 ) -> None:
     """Replace the content of a set with the entities of files.
 
-    Entities of the set that are in none of the files are removed. All of it happens, or nothing.
-    Files are YAML with any number of documents, JSON, or JSON lines. Each document, line and file
-    of JSON holds one entity, a list of them, or {"items": [...]}.
+    Entities of the set that are in none of the files are removed. Either all of it happens, or
+    nothing does. Files are YAML with any number of documents, JSON, or JSON lines. Each document,
+    line and file of JSON holds one entity, a list of them, or {"items": [...]}.
 
     \b
     Examples:

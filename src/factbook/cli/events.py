@@ -104,7 +104,7 @@ def events(
                 cursor = page.next_cursor
     finally:
         if cursor != after:
-            print_note(f"To go on: --after {cursor}")
+            print_note(f"To continue: --after {cursor}")
 
 
 def _event_pages(
@@ -193,7 +193,7 @@ def add_webhook(
     if as_json:
         print_json(made)
         return
-    print_note(f"The webhook {made.id} is made. Keep its secret: it is not shown again.")
+    print_note(f"The webhook {made.id} was created. Keep its secret: it is not shown again.")
     say(made.secret or "")
 
 

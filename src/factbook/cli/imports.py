@@ -59,7 +59,9 @@ AwsRole = Annotated[
     str,
     typer.Option(metavar="ARN", help="Role of the management account, or of a delegated one."),
 ]
-ExternalId = Annotated[str, typer.Option(metavar="TEXT", help="What the role asks for.")]
+ExternalId = Annotated[
+    str, typer.Option(metavar="TEXT", help="External id that the role requires.")
+]
 OwnerTags = Annotated[
     list[str] | None,
     typer.Option("--owner-tag", metavar="KEY", help="Tag that names the owner; several times."),
@@ -138,7 +140,7 @@ Remove = Annotated[
     bool, typer.Option("--remove", help="With --push: remove what would be held otherwise.")
 ]
 ClusterAddress = Annotated[
-    str, typer.Option(metavar="URL", help="API server; by default that of the cluster around.")
+    str, typer.Option(metavar="URL", help="API server; by default that of the cluster it runs in.")
 ]
 TokenFile = Annotated[
     Path | None,
@@ -148,7 +150,11 @@ TokenFile = Annotated[
 ]
 Namespaces = Annotated[
     list[str] | None,
-    typer.Option("--namespace", metavar="NAME", help="Import all of this one; * of every one."),
+    typer.Option(
+        "--namespace",
+        metavar="NAME",
+        help="Import everything in this namespace; * for all namespaces.",
+    ),
 ]
 Labels = Annotated[
     list[str] | None,
@@ -389,7 +395,7 @@ def import_catalog(
 ) -> None:
     """Import the entities of a Backstage, Roadie or other Factbook catalog.
 
-    They keep their references; relations are made anew from them. Entities that a push owns stay as
+    They keep their references, from which relations are rebuilt. Entities that a push owns stay as
     they are. Many removals at once wait: see `factbook import apply`.
 
     \b
@@ -690,7 +696,7 @@ ShownName = Annotated[
 
 ImporterName = Annotated[
     str | None,
-    typer.Argument(metavar="NAME", help="Id of an importer, e.g. github-internal. All without it."),
+    typer.Argument(metavar="NAME", help="Id of an importer, e.g. github-internal. Default: all."),
 ]
 
 app = typer.Typer(
@@ -817,7 +823,7 @@ def apply_removals(name: PartName, database_url: DatabaseUrl = None) -> None:
 
 
 def discard_removals(name: PartName, database_url: DatabaseUrl = None) -> None:
-    """Keep the entities whose removal is held, until they are found and are missing once more.
+    """Keep the entities whose removal is held, until they are found and go missing again.
 
     \b
     Examples:
@@ -875,7 +881,7 @@ def run_importers(
     database_url: DatabaseUrl = None,
     as_json: Json = False,
 ) -> None:
-    """Import with the importers of the settings, and with those made in the browser, now.
+    """Run the importers from the settings and from the browser now.
 
     The table [importers.github.internal] has the id github-internal, and [importers.github.default]
     the id github.

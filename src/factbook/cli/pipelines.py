@@ -109,7 +109,7 @@ def current_review() -> Review:
         return _github_review()
     if os.environ.get("GITLAB_CI"):
         return _gitlab_review()
-    raise InputError("This is no pipeline of GitHub or GitLab: there is nothing to comment on.")
+    raise InputError("This is not a GitHub or GitLab pipeline: there is nothing to comment on.")
 
 
 def _github_review() -> Review:
@@ -150,7 +150,7 @@ def read_report(file: str) -> str:
     except OSError as error:
         raise InputError(f"{file} cannot be read: {error.strerror}.") from None
     if not report.strip():
-        raise InputError(f"{file} is empty: there is nothing to comment.")
+        raise InputError(f"{file} is empty: there is nothing to post.")
     return report
 
 
@@ -204,9 +204,9 @@ def _call_code_host(
         raise CommandError(f"{host} does not answer: {error}", NOT_REACHABLE) from None
     if answer.status_code in (401, 403):
         raise CommandError(
-            f"{host} does not let this token comment ({answer.status_code}).",
+            f"{host} does not allow this token to comment ({answer.status_code}).",
             NOT_AUTHORISED,
-            hint="A job of GitHub needs the permission pull-requests: write; at GitLab, "
+            hint="A GitHub job needs the permission pull-requests: write; at GitLab, "
             "FACTBOOK_COMMENT_TOKEN needs the scope api. Requests of forks have neither.",
         )
     if not answer.is_success:

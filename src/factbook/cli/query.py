@@ -523,7 +523,7 @@ def _print_entity_facts(
         print_json(answers if source is None else answers[0])
         return
     if not answers:
-        print_note("The server has no data source.")
+        print_note("The server has no data sources.")
     for answer in answers:
         _print_facts(answer)
 

@@ -113,7 +113,8 @@ def confirm_clock(
 
     before = run_on_database(database_url, commands.confirm_retention_clock, today.date())
     print_note(
-        f"The clock is believed. Before, nothing was deleted by a later time than {iso(before)}."
+        "The clock is trusted again. "
+        f"Until now, nothing was deleted by a time later than {iso(before)}."
     )
 
 
@@ -147,7 +148,7 @@ def backup(
         made, with_key = backups.make_backup(settings, to, show=show, replace=force, keep=keep)
     say(str(made))
     if with_key:
-        print_note("It holds the key of tokens and secrets: keep it as safe as the service itself.")
+        print_note("It holds the key of tokens and secrets: protect it like the service itself.")
     elif settings.token_key is not None:
         print_note("token_key of the settings is not in it: keep that elsewhere.")
     else:
@@ -279,11 +280,11 @@ def doctor(
 
 
 def distribute(plan: PlanOption = False, database_url: DatabaseUrl = None) -> None:
-    """Spread facts and their history over the machines of a Citus cluster.
+    """Distribute facts and their history across the machines of a Citus cluster.
 
-    The database is a coordinator of Citus that knows its workers. Facts are spread by entity, and
-    the catalog is copied to every machine. Rows that are there are copied, and writes to a table
-    wait while it is; a command that was ended goes on where it was when it is run again.
+    The database has to be a Citus coordinator with registered workers. Facts are distributed by
+    entity, and the catalog is copied to every machine. While the existing rows of a table are
+    copied, writes to it wait. If interrupted, run it again; it resumes.
 
     \b
     Examples:
@@ -307,9 +308,9 @@ def distribute(plan: PlanOption = False, database_url: DatabaseUrl = None) -> No
 def partition(plan: PlanOption = False, database_url: DatabaseUrl = None) -> None:
     """Partition history and the audit by month, on PostgreSQL, while the service runs.
 
-    What is there becomes the first partition as it is, so little disk and no pause is needed. From
-    then on the housekeeping creates the coming months, and drops those of which nothing is kept. A
-    command that was ended goes on where it was when it is run again.
+    Existing rows stay where they are and become the first partition, so this takes little disk
+    space and no downtime. From then on, housekeeping creates the partitions of the coming months,
+    and drops those whose rows have all expired. If interrupted, run it again; it resumes.
 
     \b
     Examples:

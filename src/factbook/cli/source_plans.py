@@ -136,7 +136,7 @@ def check_breaking(steps: Iterable[SourceStep]) -> None:
     lines = [f"{s.id}: {name} {what}" for s in steps for name, what in s.breaking.items()]
     if lines:
         raise CommandError(
-            "These facts would be lost to everything that reads them, so nothing was written:",
+            "Everything that reads these facts would lose them, so nothing was written:",
             REFUSED,
             lines,
             hint="--force publishes anyway, under a new major version.",
@@ -177,7 +177,7 @@ def _stored_documents(source: DataSource) -> StoredDocuments:
     assert known is not None, "a builtin source is refused before"
     if known.draft is None and known.published is None:
         raise CommandError(
-            "This token is not shown how sources are defined.",
+            "This token cannot see how sources are defined.",
             NOT_AUTHORISED,
             hint="It needs the permission tech-insights.data-source.write, or a group of "
             "yours has to own the source.",
@@ -210,9 +210,9 @@ def integration_scaffold(name: str) -> dict[str, str]:
     Raises InputError for an invalid id, or the id of an included vendor.
     """
     if not _NAME.fullmatch(name):
-        raise InputError("The id of an integration is of lower-case letters and digits.")
+        raise InputError("The id of an integration has only lower-case letters and digits.")
     if name in VENDORS:
-        raise InputError(f"{name} is an integration that Factbook has.")
+        raise InputError(f"{name} is an integration that is included in Factbook.")
     files = dict[str, str]()
     for path, template in _FILES.items():
         text = (_TEMPLATES / f"{template}.txt").read_text("utf-8")
@@ -234,7 +234,7 @@ def _owner_reference(owner: str, type_: SourceType) -> str:
     except InputError as error:
         raise InputError(f"--owner: {error.message}") from error
     if found.kind != "group":
-        raise InputError(f"--owner has to be a group, such as team-shop: {found} is none.")
+        raise InputError(f"--owner has to be a group, such as team-shop: {found} is not one.")
     return str(found)
 
 
@@ -378,7 +378,7 @@ def _replay_recording(recording: Recording, definition: CustomSourceDefinition) 
         return Tried(None, None, {}, {"": request.reason})
     if request != recording.request:
         raise InputError(
-            f"{definition.source.id} asks for something else than was recorded; "
+            f"{definition.source.id} sends another request than was recorded; "
             "--record records it again."
         )
     found = _collect_recording(recording, definition)

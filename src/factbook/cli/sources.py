@@ -187,7 +187,7 @@ def collect(
     else:
         say(f"{source}: {_run_figures(run)}")
     if run.state == "failed":
-        raise CommandError(f"{source} brought nothing: {run.error}")
+        raise CommandError(f"{source} returned nothing: {run.error}")
 
 
 def list_sources(database_url: DatabaseUrl = None, as_json: Json = False) -> None:

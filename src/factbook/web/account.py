@@ -127,7 +127,7 @@ async def change_password(visit: PageContext) -> Reply:
 
     await visit.writing(AuditEntry("person.change", ref, {"changed": "password"}))(work)
     sign_in.mark_browser(visit, ref, hashed)
-    ended = "every other session has ended, and every client has to ask again."
+    ended = "all other sessions were ended, and every client has to ask again."
     return visit.redirect(ACCOUNT_PATH, f"Your password was changed; {ended}")
 
 
@@ -142,7 +142,8 @@ async def end_own_session(visit: PageContext) -> Reply:
             raise NotFoundError("This session has already ended.")
 
     await visit.writing(AuditEntry("session.end", ref, {"session": id_[:16]}))(work)
-    return visit.redirect(ACCOUNT_PATH, "The session has ended.")
+    notice = "All other sessions were ended." if id_ == "others" else "The session was ended."
+    return visit.redirect(ACCOUNT_PATH, notice)
 
 
 async def end_own_consent(visit: PageContext) -> Reply:
@@ -154,14 +155,14 @@ async def end_own_consent(visit: PageContext) -> Reply:
         return AuditEntry("consent.revoke", ended.id, detail)
 
     ended = await visit.writing(about)(lambda tx: consents.revoke_own_consent(tx, id_, ref))
-    return visit.redirect(ACCOUNT_PATH, f"{ended.client_name} has no access any more.")
+    return visit.redirect(ACCOUNT_PATH, f"{ended.client_name} no longer has access.")
 
 
 async def choose_theme(visit: PageContext) -> Reply:
     """Set the page theme: light, dark or system."""
     theme = visit.sent.one("theme")
     if theme not in THEMES:
-        raise InputError(f"There is no theme of this name; there are {', '.join(THEMES)}.")
+        raise InputError(f"There is no theme with this name. The themes are {', '.join(THEMES)}.")
     visit.keep_cookie(pages.THEME_COOKIE, theme, _YEAR_SECONDS)
     return visit.redirect(ACCOUNT_PATH)
 
@@ -211,7 +212,7 @@ def list_token_uses(server: str, word: str, value: str, permissions: frozenset[s
         server = "http://localhost:8000"
     uses = [_make_environment_use(server, value)]
     if CATALOG_READ in permissions:
-        about = "Asks for one entity, to see whether the token works."
+        about = "Reads one entity, to check that the token works."
         line = _write_curl(f"{server}/api/catalog/entities?limit=1", value)
         uses.append(Use("Try the token", about, line))
     if {CATALOG_READ, SOURCE_READ} <= permissions:
@@ -245,7 +246,7 @@ def _make_question_use(url: str, value: str) -> Use:
         '       "params": {"name": "get-data-source-discovery", "arguments": {}}}'
     )
     accept = '  -H "Accept: application/json, text/event-stream" \\\n'
-    about = "Asks which data sources there are."
+    about = "Lists the data sources."
     return Use("Ask with curl", about, _write_curl(url, value, body, more=accept))
 
 
@@ -286,10 +287,10 @@ _EXPIRIES = (
 )
 
 _NARROWINGS = (
-    (SETS, "Sets", "Of the push interface: it reads and writes these alone."),
-    (NAMESPACES, "Namespaces", "It writes their entities and facts alone, and reads all."),
-    (SOURCES, "Data sources", "By their ids: it reads, runs and pushes to these alone."),
-    (TOOLS, "Tools", "By their names: it calls these alone."),
+    (SETS, "Sets", "Through the push interface, the token reads and writes only these."),
+    (NAMESPACES, "Namespaces", "The token writes only their entities and facts, and reads all."),
+    (SOURCES, "Data sources", "Ids; the token reads, runs and pushes to only these."),
+    (TOOLS, "Tools", "Names; the token calls only these."),
 )
 
 
@@ -384,7 +385,7 @@ def _make_token_request(visit: PageContext) -> TokenRequest:
     wanted = chosen.get(form.one("preset"))
     if wanted is None:
         if not (named := form.all("permission")):
-            raise InputError("Choose what the token may do: one permission at least.")
+            raise InputError("Choose at least one permission for the token.")
         wanted = permissions.check_permissions(named)
     expires = form.one("expires", tokens.DEFAULT_LIFETIME)
     lifetime = tokens.convert_lifetime(form.one("other") if expires == "other" else expires)
@@ -420,7 +421,7 @@ async def _create_token_once(visit: PageContext, wish: TokenRequest) -> tuple[St
 def _explain_token_refusal(error: FactbookError) -> str:
     if isinstance(error, ConflictError):
         return (
-            "This form was sent before: the token was created then, and its value shown once. "
+            "This form was already sent: the token was created then, and its value was shown once. "
             "If you lost the value, revoke the token and generate another."
         )
     if isinstance(error, NotAllowedError) and error.missing:
@@ -461,7 +462,7 @@ def _split_token_cursor(text: str) -> tuple[int, str] | None:
         return None
     match = _CURSOR.fullmatch(text)
     if match is None:
-        raise InputError("There is no such page of the list.")
+        raise InputError("The list has no such page.")
     return int(match[1]), match[2]
 
 

@@ -123,7 +123,7 @@ async def show_person(visit: PageContext, status: int = 200, problem: str = "") 
     database, ref = visit.state.database, _get_person_ref(visit)
     person = await users.find_user(database, ref)
     if person is None:
-        raise NotFoundError("There is no person of this name.")
+        raise NotFoundError("There is no person with this name.")
     found = await sessions.list_sessions(database, ref)
     counts = await tokens.count_tokens_by_owner(database, [ref])
     values: dict[str, Any] = {
@@ -150,7 +150,7 @@ async def submit_confirmation(visit: PageContext) -> Reply:
         visit,
         identity.audit_confirmation,
         lambda transaction: identity.confirm_account(transaction, ref, rules, caller, user_name),
-        f"{ref} is confirmed: the account has the groups of the catalog's user of its name.",
+        f"{ref} is confirmed: the account has the groups of the catalog user with its name.",
     )
 
 
@@ -179,7 +179,7 @@ async def change_person_role(visit: PageContext) -> Reply:
         visit,
         AuditEntry("person.change", ref, {"changed": "role", "role": role}),
         lambda transaction: users.change_user_role(transaction, ref, role, now),
-        f"The role {permissions.ROLE_TITLES.get(role, role)} is given to {ref} now.",
+        f"{ref} now has the role {permissions.ROLE_TITLES.get(role, role)}.",
     )
 
 
@@ -190,7 +190,7 @@ async def disable_person(visit: PageContext) -> Reply:
         visit,
         AuditEntry("person.change", ref, {"changed": "disabled"}),
         lambda transaction: users.disable_user(transaction, ref, now),
-        f"{ref} is disabled: no session and no token of theirs works any more.",
+        f"{ref} is disabled: their sessions and tokens no longer work.",
     )
 
 
@@ -252,7 +252,7 @@ def _get_person_ref(visit: PageContext) -> str:
     try:
         return users.make_user_ref(visit.request.parameter("name"))
     except InputError:
-        raise NotFoundError("There is no person of this name.") from None
+        raise NotFoundError("There is no person with this name.") from None
 
 
 def _show_link(visit: PageContext, made: Invitation, secret: str) -> Reply:
@@ -371,7 +371,7 @@ async def _list_folded_records(
     """Records for one page, and true if there are more."""
     wanted, before = _make_audit_filter(given), visit.query("before")
     if before and not re.fullmatch(AUDIT_CURSOR, before):
-        raise InputError("There is no such page of the audit.")
+        raise InputError("The audit has no such page.")
     after = split_audit_cursor(before) if before else None
     # Flush buffered refusals to include them on the page.
     await visit.state.refusals.write()

@@ -104,7 +104,7 @@ class CatalogQuery:
         asked = cls(**texts, column=tuple(columns)[:MOST_COLUMNS])
         for name, words in _WORDS.items():
             if getattr(asked, name) not in ("", *words):
-                raise InputError(f"The {name} is one of {', '.join(words)}, or left out.")
+                raise InputError(f"The {name} has to be one of {', '.join(words)}, or left out.")
         if visit.request.query or _FIRST not in await count_kinds(visit.state.database):
             return asked
         return replace(asked, kind=_FIRST, begins=True)
@@ -264,9 +264,11 @@ async def _match_systems(database: Database, text: str) -> _Matches:
 
 def _limit_matches(found: Sequence[str], noun: str) -> _Matches:
     if not found:
-        return _Matches([], f"There are no such {noun}.")
+        return _Matches([], f"There are no matching {noun}.")
     if len(found) > _MATCHES:
-        return _Matches(found[:_MATCHES], f"The first {_MATCHES} of these {noun}. Type more.")
+        return _Matches(
+            found[:_MATCHES], f"Only the first {_MATCHES} matching {noun} are used. Type more."
+        )
     return _Matches(found)
 
 
@@ -278,7 +280,11 @@ async def _build_ownership_conditions(
         return [browse.LacksOwner()], ""
     if ownership == MISSING:
         missing = await browse.find_missing_owners(database, _MISSING + 1)
-        hint = f"Those of the first {_MISSING:,} owners." if len(missing) > _MISSING else ""
+        hint = (
+            f"Only entities of the first {_MISSING:,} missing owners are listed."
+            if len(missing) > _MISSING
+            else ""
+        )
         return [
             await entity_query.build_related_condition(database, "ownedBy", missing[:_MISSING])
         ], hint
@@ -289,7 +295,9 @@ async def _build_ownership_conditions(
             *(related_entities.list_groups_below(database, one) for one in groups)
         )
         refs = dict.fromkeys([person, *(ref for some in below for ref in some)])
-        hint = "" if groups else f"The catalog has {formats.shorten_ref(person)} in no group."
+        hint = (
+            "" if groups else f"{formats.shorten_ref(person)} is not in any group in the catalog."
+        )
         return [await entity_query.build_related_condition(database, "ownedBy", list(refs))], hint
     return [], ""
 
@@ -762,7 +770,7 @@ def _decode_place(text: str, order: Order) -> Place:
 
 def _make_place_error() -> InputError:
     return InputError(
-        "This address is of no page of the list. Open the catalog and go on from there."
+        "This address does not lead to a page of the list. Open the catalog and start from there."
     )
 
 

@@ -94,7 +94,7 @@ def get_definition_id(visit: PageContext, noun: str) -> str:
     """Read the id from the URL; raises NotFoundError if it isn't a valid id."""
     text = visit.request.parameter("id")
     if not re.fullmatch(common.SOURCE_ID, text):
-        raise NotFoundError(f"There is no {noun} of this name.")
+        raise NotFoundError(f"There is no {noun} with this name.")
     return text
 
 
@@ -467,7 +467,9 @@ async def find_opened_check(visit: PageContext) -> tuple[StoredCheck, Check]:
     stored = await check_store.existing(visit.state.database, id_)
     check = read_current_check(stored)
     if check is None:
-        raise NotFoundError(f"The check {id_} was made by another release, which reads it.")
+        raise NotFoundError(
+            f"The check {id_} was written by another release, and this one cannot read it."
+        )
     return stored, check
 
 
@@ -652,7 +654,7 @@ async def ask_for_exemption(visit: PageContext) -> Reply:
             raise
         return _show_exemption_form(visit, given, error.problem_list, error.status)
     return visit.redirect(
-        EXEMPTIONS_PATH, "The exemption is asked for. It holds once it is approved."
+        EXEMPTIONS_PATH, "The exemption was requested. It takes effect once it is approved."
     )
 
 

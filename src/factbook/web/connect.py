@@ -179,7 +179,7 @@ _CHECK_HEADERS = {
 _STATUS_MEANINGS = {
     401: "The endpoint did not accept the token of this check.",
     403: "The endpoint refused the call.",
-    421: "The endpoint does not answer for this host.",
+    421: "The endpoint does not answer requests for this host.",
     429: "Too many calls at once.",
     503: "The service cannot answer right now.",
 }
@@ -193,7 +193,7 @@ class CheckStep(NamedTuple):
     is_good: bool = False
     status: int | None = None
     milliseconds: float = 0.0
-    words: str = "Not asked, because the call before failed."
+    words: str = "Skipped, because the previous call failed."
 
 
 class _FailedError(Exception):
@@ -212,11 +212,11 @@ async def show_connect(visit: PageContext, steps: Sequence[CheckStep] = ()) -> R
     name = visit.query("client") or next(iter(AGENTS))
     agent = AGENTS.get(name)
     if agent is None:
-        raise NotFoundError("There is no client of this name here.")
+        raise NotFoundError("There is no client with this name.")
     server, chosen = visit.server, visit.query("tools")
     toolsets = {name: toolsets for name, _, toolsets in _TOOL_CHOICES}.get(chosen)
     if toolsets is None:
-        raise NotFoundError("There is no choice of tools of this name here.")
+        raise NotFoundError("There is no choice of tools with this name.")
     is_compact = visit.query("compact") == "yes"
     # The Host header is untrusted: keep odd host names out of configuration files.
     url = endpoint(server, toolsets, is_compact=is_compact) if is_address(server) else None
@@ -446,7 +446,7 @@ async def show_tool(visit: PageContext) -> Reply:
     """Show the form of a tool and, after a submit, the result."""
     tool = offered_tools(visit).get(visit.request.parameter("name"))
     if tool is None:
-        raise NotFoundError("There is no tool of this name.")
+        raise NotFoundError("There is no tool with this name.")
     fields = list_fields(tool.input_schema)
     typed = {field.name: visit.query(field.name) for field in fields}
     if not visit.query(RUN) and not typed.get("limit"):

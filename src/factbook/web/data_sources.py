@@ -59,11 +59,11 @@ COMPLIANCE_TOOL: Final = "get-entity-compliance"
 SOURCE_TYPES: Final[Mapping[str, tuple[str, str]]] = {
     "entity": (
         "The entity itself",
-        "Facts are taken from what the catalog says of the entity. It asks no other system.",
+        "Facts are taken from the entity itself. No other system is called.",
     ),
     "http": (
         "An address over HTTP",
-        "A connection is asked for each entity, and facts are taken from what it answers.",
+        "A connection sends a request for each entity, and facts are taken from the response.",
     ),
     "repository-file": (
         "A file of the repository",
@@ -704,9 +704,9 @@ _PATIENCE: Final = 15_000
 
 # Gap kinds in display order.
 GAP_KINDS: Final = {
-    "passing": "Could not be asked for; the last values are kept for three cadences",
-    "final": "The vendor does not show it",
-    "skipped": "Skipped: nothing says where to look",
+    "passing": "The request failed; the last values are kept for three cadences",
+    "final": "The vendor does not provide it",
+    "skipped": "Skipped: the entity does not say where to look",
 }
 _MOST_PLACES: Final = 6
 
@@ -785,11 +785,11 @@ async def begin_source_run(visit: PageContext) -> Reply:
         known = await runs.fetch_source_health(visit.state.database, found.id)
         under_way = known and known.running
         if under_way and not entity:
-            notice = "A run was already in progress: this is it."
+            notice = "A run was already in progress; this is its page."
             return visit.redirect(f"{found.path}/runs/{under_way.id}", notice)
         return await render_source(visit, found, error.status, entity=entity, problem=error.message)
     if back and choose_safe_path(back) == back:
-        return visit.redirect(back, f"{found.row.source.title} is being asked now.")
+        return visit.redirect(back, f"{found.row.source.title} is being collected now.")
     return visit.redirect(f"{found.path}/runs/{run.id}")
 
 
@@ -800,7 +800,7 @@ async def show_run(visit: PageContext) -> Reply:
     is_number = text.isascii() and text.isdigit() and len(text) < _DIGITS
     run = await runs.fetch_run(visit.state.database, int(text)) if is_number else None
     if run is None or run.source_id != found.id:
-        raise NotFoundError(f"There is no such run of {found.id}; old ones are removed.")
+        raise NotFoundError(f"There is no such run of {found.id}; old runs are removed.")
     last = found.row.last
     has_failures = last is not None and last.id == run.id and run.failed > 0
     elapsed = (visit.now if run.finished_at is None else run.finished_at) - run.started_at

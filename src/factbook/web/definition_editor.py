@@ -150,7 +150,7 @@ async def preview_scorecard_draft(visit: PageContext, card: Scorecard) -> Defini
     age = await result_queries.read_age_of_checks(database, card.checks, visit.now)
     words = formats.count_noun(found.then.total, "entity", "entities")
     return DefinitionPreview(
-        f"It is about {words}.", bars, [], found.changed, first, [], [], age, is_check=False
+        f"It applies to {words}.", bars, [], found.changed, first, [], [], age, is_check=False
     )
 
 
@@ -263,9 +263,9 @@ class DefinitionEditor:
         if publish:
             return visit.redirect(path, f"Version {saved.newest_version} is published.")
         if saved.draft is None:
-            return visit.redirect(f"{path}/edit", "Nothing differs from what is published.")
+            return visit.redirect(f"{path}/edit", "The draft is the same as the published version.")
         return visit.redirect(
-            f"{path}/edit", "The draft is saved. It counts nothing until it is published."
+            f"{path}/edit", "The draft is saved. It has no effect until it is published."
         )
 
     async def _overtaken(
@@ -409,7 +409,7 @@ async def publish_scorecard_with_checks(visit: PageContext) -> Reply:
         stored_checks = check_store.all_within(transaction)
         drafts = [one for one in stored_checks if one.id in named and one.is_draft]
         if {f"{one.id} {definition_writes.make_tag(one)}" for one in drafts} != seen_drafts:
-            raise PreconditionFailedError("Its checks were changed since; look at them again.")
+            raise PreconditionFailedError("Its checks have changed since then; review them again.")
         ids = [one.id for one in drafts]
         for check_id in ids:
             check_store.publish(transaction, check_id, actor, now)
@@ -423,7 +423,8 @@ async def publish_scorecard_with_checks(visit: PageContext) -> Reply:
 
     await visit.writing(about)(work)
     return visit.redirect(
-        shares.make_scorecard_path(id_), "It is published. Levels come as entities are evaluated."
+        shares.make_scorecard_path(id_),
+        "The scorecard is published. Levels appear as its entities are evaluated.",
     )
 
 

@@ -205,7 +205,7 @@ async def show_relations(visit: PageContext, found: EntityView) -> Reply:
     asked = [each for each in everything if type_ in ("", each.type)]
     text = visit.query("page", "1")
     if not text.isascii() or not text.isdigit() or not 1 <= int(text[:9]) <= _MOST_PAGES:
-        raise InputError("There is no such page of the list.")
+        raise InputError("The list has no such page.")
     number = int(text[:9])
     first = (number - 1) * _RELATIONS_ON_PAGE
     shown = asked[first : first + _RELATIONS_ON_PAGE]

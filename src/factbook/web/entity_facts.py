@@ -497,10 +497,10 @@ async def _get_shown_fact(visit: PageContext, found: EntityView) -> _FactContext
     source_id, name = visit.request.parameter("source"), visit.request.parameter("fact")
     source = known.sources.get(source_id)
     if source is None:
-        raise NotFoundError("There is no data source of this name any more.")
+        raise NotFoundError("There is no longer a data source with this name.")
     fact = next((one for one in source.schema if one.name == name), None)
     if fact is None:
-        raise NotFoundError(f'The data source "{source.title}" has no fact of this name.')
+        raise NotFoundError(f'The data source "{source.title}" has no fact with this name.')
     if catalog.is_catalog_source(source.id):
         facts = msgspec.json.decode(catalog.encode_catalog_facts(source.id, found.shown.compliance))
         latest: Latest | None = Latest(facts, {}, source.version, found.shown.updated_at)

@@ -66,13 +66,13 @@ POINTS: Final = (
         "entity-ownership",
         "hasOwner",
         "Owner is a reference",
-        "Let spec.owner be a reference, such as group:default/team.",
+        "Make spec.owner a reference, such as group:default/team.",
     ),
     Point(
         "entity-ownership",
         "hasGroupOwner",
         "Owned by a group",
-        "Let spec.owner name a group rather than a user.",
+        "Name a group rather than a user in spec.owner.",
     ),
     Point(
         "entity-ownership",
@@ -86,7 +86,7 @@ OWNER_EXISTS: Final = Point(
     "entity-ownership",
     "ownerExists",
     "Owner is in the catalog",
-    "Push the owner, or name one that is there in spec.owner.",
+    "Push the owner, or name an existing one in spec.owner.",
 )
 
 

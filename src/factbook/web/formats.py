@@ -392,9 +392,9 @@ def explain_check_reason(reason: str) -> Reason:
 _CHECK_REASONS: Final = {
     CHECK_ERROR: Reason(
         "cannot be checked",
-        "A value is not what the check compares. Whoever owns the check can correct it.",
+        "A value is not of the type that the check compares. The check's owner can correct it.",
     ),
-    CHECK_UNKNOWN: Reason("other check unknown", "It reads a check that is unknown itself."),
+    CHECK_UNKNOWN: Reason("other check unknown", "It depends on a check that is itself unknown."),
 }
 _REASONS: Final[Mapping[str, Reason]] = {
     "not-configured": Reason(
@@ -415,7 +415,7 @@ _REASONS: Final[Mapping[str, Reason]] = {
     ),
     "never-collected": Reason(
         "not collected yet",
-        "Nothing was brought for this entity yet.",
+        "Nothing has been collected for this entity yet.",
     ),
     "not-sent": Reason(
         "not sent",

@@ -318,7 +318,7 @@ _SHOWN = 200
 # Rows on the importer page, which has much other content.
 _FEW = 20
 _EVENTS = "/api/importers/v1/importers/{}/events"
-_READ_AGAIN = "The part was read again since this page was shown. Look at it once more."
+_READ_AGAIN = "The part has been read again since this page was opened. Review it once more."
 
 
 class RefusedEvents(NamedTuple):
@@ -349,7 +349,7 @@ async def request_import(visit: PageContext) -> Reply:
     asked = await visit.state.importers.one(visit.request.parameter("importer"))
     write = visit.writing(audit.make_import_entry("import.run", asked.id))
     await write(partial(records.request_run, importer=asked.id, now=visit.now))
-    return visit.redirect(_make_importer_path(asked.id), f"{asked.title} is imported now.")
+    return visit.redirect(_make_importer_path(asked.id), f"{asked.title} is being imported now.")
 
 
 async def show_importer(visit: PageContext) -> Reply:
@@ -446,7 +446,7 @@ async def _get_import_part(visit: PageContext) -> ImportPartRecord:
     importer, name = visit.request.parameter("importer"), visit.request.parameter("part")
     found = await records.get_part_record(visit.state.database, importer, name)
     if found is None:
-        raise NotFoundError("No importer has read such a part.")
+        raise NotFoundError("No importer has read a part with this name.")
     return found
 
 

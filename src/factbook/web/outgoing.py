@@ -149,7 +149,7 @@ async def create_connection(visit: PageContext) -> Reply:
         for one in await define.list_connections(visit.state.database, visit.state.registry)
     }
     if form.name in taken:
-        message = "is the name of a connection that there is already"
+        message = "is already the name of a connection"
         return _show_connection_form(visit, None, form, 409, [problem("name", message)])
     return await _put_connection(visit, None, form)
 
@@ -415,7 +415,7 @@ async def submit_new_digest(visit: PageContext) -> Reply:
     except (InputError, ConflictError) as error:
         return await show_digests(visit, error.status, _label_problem(error))
     return visit.redirect(
-        _make_digest_path(made.id), "The digest is made. Send a test to see it arrive."
+        _make_digest_path(made.id), "The digest was created. Send a test message to see it arrive."
     )
 
 
@@ -458,7 +458,7 @@ async def save_digest(visit: PageContext) -> Reply:
         )
     except InputError as error:
         return await show_digest(visit, error.status, _label_problem(error))
-    return visit.redirect(_make_digest_path(id_), "The digest is saved.")
+    return visit.redirect(_make_digest_path(id_), "The digest was saved.")
 
 
 async def submit_digest_test(visit: PageContext) -> Reply:
@@ -493,7 +493,7 @@ def _make_digest_request(visit: PageContext) -> WantedDigest:
         or form.day not in dict(_DIGEST_DAYS)
         or form.hour not in dict(_DIGEST_HOURS)
     ):
-        raise InputError("The form names something that is not offered.")
+        raise InputError("The form has a value that is not offered.")
     cadence = (
         DigestCadence("daily", hour=int(form.hour), time_zone=form.time_zone)
         if form.day == _DAILY

@@ -397,7 +397,7 @@ def _describe_importer_trouble(one: ImporterStatus, now: int) -> SourceTrouble |
         reason = f"{count_noun(one.held, 'removal waits', 'removals wait')} for a decision"
     is_idle = one.under_way is None and one.next_at is not None
     if kind is None and is_idle and (one.next_at or 0) < now - HOUR and one.last is not None:
-        word, kind, reason = "late", "warn", "A run was due and did not begin"
+        word, kind, reason = "late", "warn", "A run was due and did not start"
     if kind is None:
         return None
     path = f"/imports/{quote_segment(one.importer.id)}"

@@ -339,7 +339,7 @@ async def read_sent_form(request: Request) -> Form:
     """Form in the body; raises InputError, UnsupportedMediaTypeError, PayloadTooLargeError."""
     type_ = request.headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
     if type_ != _FORM_TYPE:
-        raise UnsupportedMediaTypeError("A form has to be sent the way a browser sends it.")
+        raise UnsupportedMediaTypeError("A form has to be encoded as a browser does.")
     body = await request.body(_LARGEST_FORM, "a form")
     try:
         text = bytes(body).decode("ascii")
@@ -499,7 +499,7 @@ class PageContext:
         Raises ValueError for an address that leads elsewhere.
         """
         if not path[:1] == "/" != path[1:2]:
-            raise ValueError("A page can only lead to pages of this service.")
+            raise ValueError("A page can only redirect to pages of this service.")
         if notice is not None:
             self.keep_cookie(NOTICE_COOKIE, pack_cookie_text(notice), _NOTICE_SECONDS)
         return Reply(status=303, headers={"location": path}, content_type=b"text/plain")

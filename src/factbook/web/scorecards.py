@@ -132,8 +132,10 @@ async def adopt_starter_drafts(visit: PageContext) -> Reply:
         return AuditEntry("scorecard.create", card, {"drafts": list(made.made)})
 
     made = await visit.writing(about)(work)
-    words = f"{len(made.made)} drafts are made. Look at them, and publish the scorecard with them."
-    kept = f" {len(made.kept)} were there before and are as they were." if made.kept else ""
+    words = (
+        f"{len(made.made)} drafts were created. Review them, and publish the scorecard with them."
+    )
+    kept = f" {len(made.kept)} existed already and are unchanged." if made.kept else ""
     return visit.redirect(SCORECARDS_PATH, words + kept)
 
 
@@ -301,7 +303,9 @@ async def find_opened_scorecard(visit: PageContext) -> OpenedScorecard:
     stored = await scorecard_store.existing(visit.state.database, id_)
     card = read_current_scorecard(stored)
     if card is None:
-        raise NotFoundError(f"The scorecard {id_} was made by another release, which reads it.")
+        raise NotFoundError(
+            f"The scorecard {id_} was written by another release, and this one cannot read it."
+        )
     is_graded = stored.slot is not None and stored.published is not None
     given = ScorecardInEffect(card, stored.slot or 0) if is_graded else None
     return OpenedScorecard(stored, card, given)

@@ -296,7 +296,7 @@ async def restore_shown_revision(visit: PageContext) -> Reply:
     state.metrics.pushed(outcome.plan.changes)
     changes = outcome.plan.changes
     counts = ", ".join(f"{changes[kind]:,} {kind}" for kind in ("added", "updated", "removed"))
-    notice = f"The set is what it was at revision {number}: {counts}."
+    notice = f"The set was restored to revision {number}: {counts}."
     return visit.redirect(f"{_make_set_path(found.id)}/revisions", notice)
 
 

@@ -540,7 +540,7 @@ async def ask_for_consent(visit: PageContext) -> Reply:
     """Show the consent page for a client request."""
     _require_oauth(visit)
     if len(visit.request.url) > clients.LONGEST_REQUEST:
-        return _refuse_consent(visit, OAuthError("The request of the client is too long."))
+        return _refuse_consent(visit, OAuthError("The client's request is too long."))
     try:
         given = clients.collect_parameters(visit.request.query)
     except OAuthError as error:
@@ -603,7 +603,7 @@ async def _give_consent(visit: PageContext, wish: AuthorizationRequest, code: st
             users.get_user_permissions(transaction, ref) or frozenset()
         )
         if not permissions:
-            raise NotAllowedError("Your role allows nothing of what the client asks for.")
+            raise NotAllowedError("Your role allows none of what the client asks for.")
         if client.known == "registration":
             clients.record_registration_use(transaction, client.id, now)
         consent = Consent(

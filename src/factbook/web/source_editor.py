@@ -236,7 +236,7 @@ async def _save_source(
         return await _publish_stored(visit, saved, editing, force=False)
     notice = "The draft is saved. It is collected only on demand until it is published."
     if saved.draft is None:
-        notice = "Nothing differs from what is published."
+        notice = "The draft is the same as the published version."
     return visit.redirect(f"{make_source_path(saved.id)}/edit", notice)
 
 
@@ -368,7 +368,9 @@ async def _check_quietly(visit: PageContext, editing: _Editing) -> _Editing:
 def _check_source_address(source_id: str) -> None:
     """Raise ConflictError if the source page would have the URL of this form."""
     if make_source_path(source_id) == _NEW_SOURCE_PATH:
-        raise ConflictError(f"The page of {source_id} would be this one; choose another id.")
+        raise ConflictError(
+            f"The page of {source_id} would have the address of this form; choose another id."
+        )
 
 
 def _describe_taken(source_id: str) -> str:
