@@ -364,12 +364,16 @@ def _float(loader: Loader, node: yaml.ScalarNode) -> float:
     return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
 
 
+def _text(loader: Loader, node: yaml.ScalarNode) -> str:
+    return str(loader.construct_scalar(node))
+
+
 for _kind, _form, _beginnings in IMPLICIT:
     Loader.add_implicit_resolver(_TAG + _kind, _form, _beginnings)
 for _kind, _made in {"null": _null, "bool": _boolean, "int": _integer, "float": _float}.items():
     Loader.add_constructor(_TAG + _kind, _made)
 # Tags of YAML 1.1 that the core schema lacks: their values are read as text.
 for _kind in ("timestamp", "binary", "merge"):
-    Loader.add_constructor(_TAG + _kind, lambda loader, node: str(loader.construct_scalar(node)))
+    Loader.add_constructor(_TAG + _kind, _text)
 for _kind, _as in {"set": "map", "omap": "seq", "pairs": "seq"}.items():
     Loader.add_constructor(_TAG + _kind, Loader.yaml_constructors[_TAG + _as])

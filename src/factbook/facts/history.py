@@ -389,7 +389,7 @@ async def _select_change(
         # The earlier long values were deleted with an old row: a change can't be determined.
         changed = {name: changed[name] for name in changed if changed[name][0] is not None}
     place = ChangePosition(written_at, source_id, entity_id)
-    return FactChange(place, ref, version, changed, rows[0][1])
+    return FactChange(place, ref, version, changed, dict(rows[0][1]))
 
 
 RowState = tuple[Mapping[str, Any], Mapping[str, str]]  # facts, and why others have no value

@@ -352,10 +352,12 @@ class SnykProject(SnykResource):
         by_severity: Partial = {}
         for severity in SEVERITIES:
             count = counts.get(severity) if isinstance(counts, dict) else None
+            by_severity[severity] = _NO_COUNT
             # Snyk's API description allows any number.
-            is_number = isinstance(count, int | float) and not isinstance(count, bool)
-            is_usable = is_number and 0 <= count < _MOST and count == count // 1
-            by_severity[severity] = int(count) if is_usable else _NO_COUNT
+            if not isinstance(count, int | float) or isinstance(count, bool):
+                continue
+            if 0 <= count < _MOST and count == count // 1:
+                by_severity[severity] = int(count)
         return by_severity
 
 
