@@ -14,7 +14,7 @@ from typing import Any
 from typer.main import get_command
 
 from factbook import errors
-from factbook.api.catalog_routes import CATALOG_ROUTES
+from factbook.api.catalog import CATALOG_ROUTES
 from factbook.api.data_sources import SOURCE_ROUTES
 from factbook.api.definitions import CHECK_ROUTES
 from factbook.api.endpoint import Route

@@ -48,7 +48,7 @@ NO_PARSERS: Final[dict[str, str]] = {
     "cli.definitions.read_definitions": _FILES,
     "cli.documents.read_entity_file": _FILES,
     "cli.source_plans.read_source_files": _FILES,
-    "observability.service_status.read_status": _ROWS,
+    "web.admin.read_status": _ROWS,
     "importers.aws.read_aws": _CALLS,
     "importers.catalog.read_catalog": _CALLS,
     "importers.importer.parse_mapping": "calls parsers of datasources.custom, which have targets",

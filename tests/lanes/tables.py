@@ -123,8 +123,7 @@ SYSTEM: Final[dict[str, tuple[str, ...]]] = {
     "src/factbook/py.typed": NOTHING,
     # The rooms.
     "src/factbook/api/": (*_REST, *_ACCESS),
-    "src/factbook/api/catalog.py": (*_REST, *_CATALOG),
-    "src/factbook/api/catalog_routes.py": (*_REST, *_CATALOG, *_ACCESS, *_HISTORIES),
+    "src/factbook/api/catalog.py": (*_REST, *_CATALOG, *_ACCESS, *_HISTORIES),
     "src/factbook/api/check_parameters.py": (*_REST, *_CHECKS, *_ACCESS),
     "src/factbook/api/community.py": (*_REST, *_CHECKS, *_ACCESS),
     "src/factbook/api/data_sources.py": (
@@ -133,7 +132,6 @@ SYSTEM: Final[dict[str, tuple[str, ...]]] = {
         "tests/contracts/test_tech_insights_client.py",
     ),
     "src/factbook/api/definitions.py": (*_REST, *_CHECKS, *_ACCESS),
-    "src/factbook/api/entity_validation.py": (*_REST, *_CATALOG),
     "src/factbook/api/webhooks.py": (*_REST, *_CHECKS, *_ACCESS, *_EVENTS),
     "src/factbook/api/events.py": (*_REST, *_EVENTS, *_ACCESS),
     "src/factbook/api/facts.py": (*_REST, *_ACCESS, "tests/contracts/test_tech_insights_client.py"),

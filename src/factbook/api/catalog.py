@@ -1,4 +1,4 @@
-"""The Backstage catalog API over HTTP: entities, queries, facets, locations.
+"""The Backstage catalog API over HTTP: entities, queries, facets, locations, validation.
 
 Cursors are base64 of a JSON object, as in the catalog API reference. Clients inspect them: they
 continue by POST if the cursor has the key `query`, else by GET.
@@ -7,13 +7,15 @@ continue by POST if the cursor has the key `query`, else by GET.
 import base64
 import json
 from collections.abc import AsyncIterator, Iterable, Sequence
-from typing import Annotated, Any, Literal, Self, TypeVar
+from itertools import islice
+from typing import Annotated, Any, Final, Literal, Self, TypeVar
 from urllib.parse import quote, urlencode
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
+from factbook.api.endpoint import NOTHING_STORED, Route
 from factbook.api.parameters import (
     AFTER,
     CURSOR_TEXT,
@@ -21,6 +23,7 @@ from factbook.api.parameters import (
     FIELDS,
     FILTER,
     LIMIT,
+    LINK,
     OFFSET,
     ORDER,
     ORDER_FIELD,
@@ -28,7 +31,11 @@ from factbook.api.parameters import (
     TEXT_FIELDS,
     TEXT_TERM,
     TOTAL_ITEMS,
+    AnswerHeader,
 )
+from factbook.auth.permissions import CATALOG_READ, SET_WRITE, SOURCE_RUN
+from factbook.auth.tokens import SET_REACH
+from factbook.catalog import filters, validation
 from factbook.catalog import ref as refs
 from factbook.catalog.filters import parse_filters, parse_predicate
 from factbook.catalog.piecewise import aside
@@ -42,8 +49,10 @@ from factbook.catalog.store.stored_sets import Actor
 from factbook.errors import InputError, NotFoundError, UnsupportedError
 from factbook.facts.refresh_requests import request_refresh
 from factbook.http import audit
-from factbook.http.context import HandlerContext
-from factbook.http.requests import JsonReply, Reply, Request, decode, reply
+from factbook.http.context import HandlerContext, SourceContext
+from factbook.http.requests import JsonReply, Reply, Request, decode, reply, run_offloaded
+from factbook.integrations.integration import Integration
+from factbook.outbound.outcomes import Missing, Outcome
 from factbook.schemas import common
 from factbook.schemas.catalog import (
     Ancestry,
@@ -57,6 +66,7 @@ from factbook.schemas.catalog import (
 )
 from factbook.schemas.common import AnyRef, FieldPath, Predicate, Wire
 from factbook.storage import Database
+from factbook.telemetry.logs import redact_text
 
 T = TypeVar("T")
 _CursorPlace = list[str | None]
@@ -606,3 +616,206 @@ async def refresh_entity(request: Request, state: HandlerContext) -> Reply:
     if not await request_refresh(state.database, ref, actor, now, write):
         raise await stored_entities.make_unknown_error(state.database, ref)
     return Reply()
+
+
+_MOST_PROBLEMS = 1000
+
+WARNINGS: Final = AnswerHeader(
+    name="Factbook-Warnings",
+    description="Sentences about a valid entity, as a JSON array of ASCII characters.",
+)
+
+
+class EntityToValidate(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of validate-entity: any JSON, and where it is said to come from."""
+
+    entity: Any
+    location: str
+
+
+class EntityProblem(msgspec.Struct, frozen=True):
+    """One reason why an entity is not valid; `path` begins at the body's member."""
+
+    name: str
+    message: str
+    path: str
+
+
+class EntityProblems(msgspec.Struct, frozen=True):
+    """The answer for an entity that is not valid, which is no error of the usual form."""
+
+    errors: list[EntityProblem]
+
+
+async def validate_entity(request: Request, state: SourceContext) -> Reply:
+    """200 without a body for a valid entity, else 400 with every problem (the first 1000).
+
+    The rules are the strict ones of the catalog API. A push accepts more: it keeps entities whose
+    kind or apiVersion isn't well known, which are invalid here. For a valid entity, a header has
+    warnings about its annotations.
+    """
+    asked: EntityToValidate = await request.json(EntityToValidate)
+    if validation.deeper_than(asked.entity, state.rules.max_depth):
+        raise InputError(f"{validation.too_deep(state.rules.max_depth)}.")
+    errors: list[EntityProblem] = await run_offloaded(_list_entity_problems, asked)
+    if errors:
+        return reply(EntityProblems(errors), 400)
+    known = await state.registry.current()
+    warnings = await run_offloaded(
+        _list_annotation_warnings, list(known.integrations.values()), asked.entity
+    )
+    return Reply(headers={WARNINGS.name: json.dumps(warnings)} if warnings else {})
+
+
+def _list_annotation_warnings(
+    integrations: Sequence[Integration], entity: dict[str, Any]
+) -> list[str]:
+    """Warn about vendor annotations that no integration can read."""
+    targets_by_vendor: dict[str, list[str | Missing]] = {}
+    for integration in integrations:
+        source = integration.source
+        vendor = source.handler and source.handler.builtin_id
+        if vendor and filters.matches_filter(source.entity_filter, entity):
+            targets_by_vendor.setdefault(vendor, []).append(integration.target(entity))
+    warnings = []
+    for vendor, targets in targets_by_vendor.items():
+        missing = [target for target in targets if isinstance(target, Missing)]
+        bad = [target for target in missing if target.outcome is Outcome.BAD_ANNOTATION]
+        # One readable target is enough.
+        if bad and len(missing) == len(targets):
+            warnings.append(
+                f"metadata.annotations: no integration with {vendor} can read them: {bad[0].detail}"
+            )
+    return warnings
+
+
+def _list_entity_problems(asked: EntityToValidate) -> list[EntityProblem]:
+    found = _list_location_problems(asked.location)
+    for path, message in islice(validation.find_strict_problems(asked.entity), _MOST_PROBLEMS):
+        whole = f"entity.{path}" if path else "entity"
+        found.append(_build_problem(whole, f"{path or 'the entity'}: {message}"))
+    return found
+
+
+def _list_location_problems(text: str) -> list[EntityProblem]:
+    try:
+        type_ = validation.parse_location(text).type
+    except InputError as error:
+        message = error.message
+    else:
+        if type_ == "url":
+            return []
+        message = f'the location "{text[:100]}" has to be url:<target>'
+    return [_build_problem("location", message)]
+
+
+def _build_problem(path: str, message: str) -> EntityProblem:
+    return EntityProblem(InputError.name, redact_text(message), redact_text(path))
+
+
+_READ = (CATALOG_READ,)
+_WRITE = (SET_WRITE,)
+_BY_NAME = "/entities/by-name/{kind}/{namespace}/{name}"
+_BY_UID = "/entities/by-uid/{uid}"
+_BY_REFS = Route("POST", "/entities/by-refs", get_entities_by_refs, _READ, (FILTER,), body=Refs)
+_REFUSED = Route(
+    "POST",
+    "/locations",
+    refuse_location,
+    _WRITE,
+    None,
+    described=False,
+    reading=NOTHING_STORED,
+)
+# Below /api/
+CATALOG_ROUTES: Sequence[Route] = (
+    Route(
+        "GET",
+        "/entities",
+        get_entities,
+        _READ,
+        (FILTER, FIELDS, ORDER, LIMIT, OFFSET, AFTER),
+        headers=(LINK,),
+    ),
+    Route(
+        "GET",
+        "/entities/by-query",
+        get_entities_by_query,
+        _READ,
+        (
+            FILTER,
+            FIELDS,
+            ORDER_FIELD,
+            QUERY_LIMIT,
+            OFFSET,
+            CURSOR_TEXT,
+            TOTAL_ITEMS,
+            TEXT_TERM,
+            TEXT_FIELDS,
+        ),
+    ),
+    Route(
+        "POST",
+        "/entities/by-query",
+        post_entity_query,
+        _READ,
+        body=ByQuery,
+        needs_body=False,
+    ),
+    Route("GET", _BY_NAME, get_entity_by_name, _READ),
+    Route("GET", f"{_BY_NAME}/ancestry", get_entity_ancestry, _READ),
+    _BY_REFS,
+    # One client uses this form and doesn't follow redirects.
+    _BY_REFS._replace(path=f"{_BY_REFS.path}/", described=False),
+    Route("GET", _BY_UID, get_entity_by_uid, _READ),
+    Route(
+        "DELETE",
+        _BY_UID,
+        delete_entity_by_uid,
+        _WRITE,
+        status=204,
+        reading=NOTHING_STORED,
+        reach=SET_REACH,
+    ),
+    Route("GET", "/entity-facets", get_facets, _READ, (FACET, FILTER)),
+    Route("POST", "/entity-facets", post_facets, _READ, body=Facets),
+    Route(
+        "POST",
+        "/validate-entity",
+        validate_entity,
+        _READ,
+        body=EntityToValidate,
+        other_answers={400: EntityProblems},
+        headers=(WARNINGS,),
+    ),
+    Route(
+        "POST",
+        "/refresh",
+        refresh_entity,
+        (SOURCE_RUN,),
+        body=Refresh,
+        refusals=(NotFoundError,),
+        reading=NOTHING_STORED,
+    ),
+    Route("GET", "/locations", get_locations, _READ),
+    Route(
+        "POST",
+        "/locations/by-query",
+        post_location_query,
+        _READ,
+        body=LocationQuery,
+    ),
+    Route("GET", "/locations/{id}", get_location, _READ, described=False),
+    Route(
+        "GET",
+        "/locations/by-entity/{kind}/{namespace}/{name}",
+        get_location_of_entity,
+        _READ,
+        described=False,
+    ),
+    # Other catalogs offer these routes, so clients get a clear refusal.
+    _REFUSED,
+    _REFUSED._replace(method="PUT", path="/locations/{id}"),
+    _REFUSED._replace(method="DELETE", path="/locations/{id}"),
+    Route("POST", "/analyze-location", refuse_location, _READ, None, described=False),
+)

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Final
 
 from factbook.api import access, mcp, oauth, openapi
-from factbook.api.catalog_routes import CATALOG_ROUTES
+from factbook.api.catalog import CATALOG_ROUTES
 from factbook.api.community import COMMUNITY_ROUTES
 from factbook.api.data_sources import SOURCE_ROUTES
 from factbook.api.definitions import CHECK_ROUTES
