@@ -14,12 +14,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from threading import Thread
 from types import FrameType
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 from urllib.error import URLError
 from urllib.request import urlopen
 
@@ -35,7 +36,10 @@ PORT = 8000
 READY_SECONDS = 30
 STOP_SECONDS = 40
 
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
 Environment = dict[str, str]
+T = TypeVar("T")
 
 
 class Interrupted(BaseException):
@@ -85,7 +89,7 @@ class Server:
 
     def stop(self) -> None:
         """Ask the server to finish, and end it when it does not."""
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for number in _SIGNALS:
             signal.signal(number, signal.SIG_IGN)
         self._process.terminate()
         try:
@@ -108,7 +112,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Factbook with a made-up shop and its 90 days.")
     parser.add_argument("--port", type=_port, help=f"{PORT}, or a free one, when it is left out")
     given = parser.parse_args()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in _SIGNALS:
         signal.signal(number, _interrupt)
     try:
         with tempfile.TemporaryDirectory(prefix="factbook-demo-") as folder:
@@ -129,7 +133,7 @@ def demonstrate(folder: Path, port: int) -> NoReturn:
     environment |= {"FACTBOOK_SERVER": url}
     say(f"Living through {history.DAYS} days of a made-up shop (examples/shop) on a SQLite file")
     try:
-        link = asyncio.run(fill(folder, url))
+        link = run_until_signal(partial(fill, folder, url))
     except history.Refused as error:
         raise Failed(f"The service refused what was sent: {error}") from error
     say(f"Starting Factbook at {url}")
@@ -147,6 +151,40 @@ def demonstrate(folder: Path, port: int) -> NoReturn:
         show(url, environment["FACTBOOK_TOKEN"], link, answer)
         code = server.wait()
         raise Failed(f"The service ended by itself with exit code {code}.")
+
+
+def run_until_signal(work: Callable[[], Coroutine[None, None, T]]) -> T:
+    """Run work that a signal cancels; raises Interrupted once it has ended.
+
+    `_interrupt` raises between any two steps, and would close a database that a thread still uses.
+    """
+    task: asyncio.Task[T] | None = None
+    is_stopped = False
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        nonlocal is_stopped
+        is_stopped = True
+        if task is not None and not task.done():
+            task.get_loop().call_soon_threadsafe(task.cancel)
+
+    async def run() -> None:
+        nonlocal task
+        task = asyncio.create_task(work())
+        if is_stopped:
+            task.cancel()
+        await asyncio.wait({task})
+
+    for number in _SIGNALS:
+        signal.signal(number, stop)
+    try:
+        asyncio.run(run())
+    finally:
+        for number in _SIGNALS:
+            signal.signal(number, _interrupt)
+    if is_stopped:
+        raise Interrupted
+    assert task is not None
+    return task.result()
 
 
 async def fill(folder: Path, url: str) -> str:

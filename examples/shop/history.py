@@ -164,7 +164,11 @@ async def lived(
         rota, builds = (stack.enter_context(Tool(port)) for port in ports)
         async with application.running() as state:
             shop = Shop(application, state, clock)
-            await _History(shop, folder, now, rota, builds, say).live()
+            days = _History(shop, folder, now, rota, builds, say)
+            try:
+                await days.live()
+            finally:
+                await days.stop()
             yield shop
 
 
@@ -184,12 +188,14 @@ class _History:
         self._password = passwords.hash_password(tokens.generate_token())
         self._facts: dict[str, dict[str, Facts]] = json.loads(_text("facts.json"))
         self._evaluation = Evaluation(shop.state.database, shop.clock)
+        self._collector = shop.application.collector(
+            shop.state.database, (), shop.state.registry.custom
+        )
+        self._runner = shop.application.runner(shop.state.database)
 
     async def live(self) -> None:
         """Come from the first day to the last."""
         shop, database = self._shop, self._shop.state.database
-        collector = shop.application.collector(database, (), shop.state.registry.custom)
-        runner = shop.application.runner(database)
         self._token = await shop.token(f"user:default/{_ADMINISTRATOR}", "setup", days=1_000)
         for ago in range(DAYS, -1, -1):
             shop.clock.now = self._now - ago * DAY - HOUR
@@ -202,12 +208,12 @@ class _History:
                 self._answer(ago)
                 # What fails is tried again some minutes later.
                 for _ in range(_ATTEMPTS):
-                    await collector.drain()
+                    await self._collector.drain()
                     shop.clock.now += 3 * MINUTE
             if ago == 0:
                 self._lose_people()
             if ago < _RECENT or ago % 30 == 0:
-                await runner.drain()
+                await self._runner.drain()
             await self._decide(ago)
             await self._record()
             if ago and ago % 30 == 0:
@@ -219,6 +225,11 @@ class _History:
         )
         await self._administer()
         await self._record()
+
+    async def stop(self) -> None:
+        """End what is being collected and imported when somebody stops the days."""
+        await self._collector.stop()
+        await self._runner.let_go()
 
     async def _begin(self) -> None:
         """Push the catalog, and publish sources, checks and scorecards."""

@@ -1,6 +1,7 @@
 """Tools of the shop that data sources ask over HTTP: a rota and a build server on loopback."""
 
 import json
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from types import TracebackType
@@ -47,7 +48,9 @@ class _Answering(BaseHTTPRequestHandler):
         self.send_header("Content-Type", "application/json" if answer else "text/html")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(body)
+        # Whoever asked may be gone: the demo was stopped.
+        with suppress(ConnectionError):
+            self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
         """Keep the terminal quiet."""
