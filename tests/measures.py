@@ -62,6 +62,20 @@ class Tree:
         """All functions and methods."""
         return [node for node in self.nodes if isinstance(node, Function)]
 
+    def public_functions(self) -> list[Function]:
+        """The functions and methods that others can call: not private, nor within another one."""
+        within = {
+            inner
+            for outer in self.functions()
+            for inner in ast.walk(outer)
+            if isinstance(inner, Function) and inner is not outer
+        }
+        return [
+            function
+            for function in self.functions()
+            if not function.name.startswith("_") and function not in within
+        ]
+
     def same_names(self) -> tuple[int, int]:
         """The number of module-level functions that share their name, and of all."""
         names = Counter(
@@ -136,7 +150,7 @@ def source(tree: Tree) -> Iterator[tuple[str, str]]:
     sizes = [_lines(function) for function in functions]
     yield "function median / p90 / max", _spread(sizes)
     yield "module p90 / max", _spread(tree.lengths).partition(" / ")[2]
-    public = [one for one in functions if not one.name.startswith("_")]
+    public = tree.public_functions()
     told = [one for one in public if ast.get_docstring(one)]
     yield "public functions with a docstring", _share(len(told), len(public))
     yield "broad except", _share(*tree.broad())
