@@ -20,6 +20,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import (
     AbstractContextManager,
+    ExitStack,
     asynccontextmanager,
     contextmanager,
     nullcontext,
@@ -685,13 +686,12 @@ class SQLite:
 
     def _connected(self, wait: float) -> SQLiteConnection:
         """Connect and read once, to detect a file that cannot be read at all."""
-        connection = connect_sqlite(self._file, mapped=True, wait=wait, new=True)
-        try:
+        with ExitStack() as stack:
+            connection = connect_sqlite(self._file, mapped=True, wait=wait, new=True)
+            stack.callback(connection.close)
             connection.one("SELECT count(*) FROM sqlite_master")
             connection.execute(f"PRAGMA busy_timeout = {int(1000 * READ_SECONDS)}")
-        except BaseException:
-            connection.close()
-            raise
+            stack.pop_all()
         self._file.remember()
         return connection
 

@@ -103,6 +103,7 @@ def _lower_value(value: Any) -> Any:
 
 
 def is_equal(wanted: Any) -> Test:
+    """An equality test; unknown for a value of another type: 1 and true differ."""
     kind = _kind_of_value(wanted)
 
     def test(value: Any) -> bool:
@@ -148,6 +149,8 @@ def is_not_in(wanted: Sequence[Any]) -> Test:
 
 
 def contains(wanted: Any) -> Test:
+    """A test for a part of a text, or a member of a list; unknown if null members could match."""
+
     def test(value: Any) -> bool:
         if isinstance(value, str):
             return _take_text(wanted) in value
@@ -216,6 +219,7 @@ def ends_with(wanted: str) -> Test:
 
 
 def contains_any(wanted: Sequence[Any]) -> Test:
+    """A test for at least one common member; unknown if null members could match."""
     items = _take_members(wanted)
 
     def test(value: Any) -> bool:
@@ -225,6 +229,7 @@ def contains_any(wanted: Sequence[Any]) -> Test:
 
 
 def contains_all(wanted: Sequence[Any]) -> Test:
+    """A test for all of these members; unknown if null members could match."""
     items = _take_members(wanted)
 
     def test(value: Any) -> bool:
@@ -236,6 +241,7 @@ def contains_all(wanted: Sequence[Any]) -> Test:
 
 
 def is_empty(_: None) -> Test:
+    """A test for a text, list or object without content; unknown for other types."""
     return lambda value: _take_length(value) == 0
 
 
@@ -252,6 +258,7 @@ def is_at_most_as_large(wanted: int) -> Test:
 
 
 def is_version_or_later(wanted: str) -> Test:
+    """A test for this version or a later one; unknown for text that is not a version."""
     least = _take_version(wanted)
     return lambda value: _take_version(value) >= least
 
