@@ -140,7 +140,7 @@ def test_a_test_says_so_also_when_nothing_changed() -> None:
     assert slack["text"] == "2026-11-14 to 2026-11-21: nothing changed"
     cut = given_digest(NetChange("a", "x", "pass", "fail"))._replace(is_cut=True)
     assert digests.render_slack(cut)["text"].endswith(
-        "1 fail, counting only the first changes, as there were too many"
+        "1 fail (only the first changes; there were too many)"
     )
 
 

@@ -62,7 +62,7 @@ def test_a_definition_that_asks_for_something_else_is_not_replayed(
     record(factbook)
     found = record(factbook, document=builds(path="/jobs/{{ metadata.name }}/first"))
     assert found.exit_code == 2
-    assert "builds sends another request than was recorded; --record" in found.stderr
+    assert "builds sends a different request from the recorded one; --record" in found.stderr
 
 
 def test_a_recording_is_renewed_on_demand(factbook: Command, prepared: FakeServer) -> None:

@@ -379,7 +379,7 @@ class _QueryRequest(Struct):
 async def get_entities_by_query(request: Request, state: HandlerContext) -> JsonReply[EntityPage]:
     """Entities that match a filter and a text, page by page.
 
-    Entities without the order field come last in both directions, and are counted.
+    Entities without an order field come last in both directions, and are counted.
     """
     projection = Projection.of(FIELDS.of(request))
     limit = QUERY_LIMIT.of(request)
@@ -388,14 +388,14 @@ async def get_entities_by_query(request: Request, state: HandlerContext) -> Json
         has_direction = text.endswith((",asc", ",desc"))
         field, _, direction = text.rpartition(",") if has_direction else (text, "", "asc")
         orders.append(OrderBy(field, "desc" if direction == "desc" else "asc"))
-    filters, term = FILTER.of(request), TEXT_TERM.of(request) or ""
+    term = TEXT_TERM.of(request) or ""
     text_fields = [path for text in TEXT_FIELDS.of(request) for path in text.split(",")]
     if len(text_fields) > MOST_TEXT_FIELDS:
         raise InputError(f"{TEXT_FIELDS.name} can name {MOST_TEXT_FIELDS} paths at most.")
     question = QueryCursor(
         order_fields=orders,
         order_field_values=[],
-        filter=filters,
+        filter=FILTER.of(request),
         full_text_filter=FullTextFilter(term, text_fields),
     )
     asked = _QueryRequest(
@@ -410,7 +410,7 @@ async def get_entities_by_query(request: Request, state: HandlerContext) -> Json
 async def post_entity_query(request: Request, state: HandlerContext) -> JsonReply[EntityPage]:
     """Entities that match a predicate and a text, page by page.
 
-    Entities without the order field come last in both directions, and are counted.
+    Entities without an order field come last in both directions, and are counted.
     """
     # The body is optional.
     body: ByQuery = decode(await request.json_body(_LARGEST_QUERY, "a query") or b"{}", ByQuery)
@@ -727,7 +727,7 @@ _REFUSED = Route(
     described=False,
     reading=NOTHING_STORED,
 )
-# Below /api/
+# Below /api/catalog.
 CATALOG_ROUTES: Sequence[Route] = (
     Route(
         "GET",

@@ -382,7 +382,7 @@ async def get_fact_distribution(
     Unknown facts are counted by reason, and not as a value. `lowest` and `highest` are the entities
     at both ends, if values have an order. In a catalog of 20,000 entities or more, figures are kept
     for a minute: `asOf` says when they were counted, and `Cache-Control: no-cache` in the request
-    makes them new.
+    has them counted again.
     """
     asked = await _parse_value_query(request, state)
     by = cast("GroupBy | None", BY.of(request))
@@ -430,7 +430,7 @@ async def get_fact_values(request: Request, state: SourceContext) -> JsonReply[f
 
 
 async def export_fact_values(request: Request, state: SourceContext) -> JsonReply[str]:
-    """All of these entities as CSV, by reference, from one snapshot.
+    """All entities with their values as CSV, by reference, from one snapshot.
 
     Text that a spreadsheet could take for a formula begins with an apostrophe.
     """

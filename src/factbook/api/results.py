@@ -122,7 +122,7 @@ async def get_check_results(
 
 
 async def export_check_results(request: Request, state: HandlerContext) -> JsonReply[str]:
-    """All of these results as CSV.
+    """All check results as CSV.
 
     Text that a spreadsheet could take for a formula begins with an apostrophe.
     """

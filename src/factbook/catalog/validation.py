@@ -742,7 +742,7 @@ def _quote_location(text: str) -> str:
 def find_strict_problems(entity: Any) -> Iterator[Problem]:
     """Yield every reason why the entity is invalid, as (path, message)."""
     if isinstance(entity, dict):
-        # No other check says anything useful about a document of another kind.
+        # Other checks would only add noise to a document that isn't an entity at all.
         other_form = MANIFEST if is_manifest(entity) else taken_for(entity)
         if other_form:
             yield "", other_form

@@ -164,7 +164,7 @@ def _write_summary(digest: Digest) -> str:
     days = f"{iso(digest.since)[:10]} to {iso(digest.until)[:10]}"
     if digest.is_empty:
         return f"{days}: nothing changed"
-    more = ", counting only the first changes, as there were too many" if digest.is_cut else ""
+    more = " (only the first changes; there were too many)" if digest.is_cut else ""
     return f"{days}: {told or ('levels changed' if digest.levels else 'changed')}{more}"
 
 

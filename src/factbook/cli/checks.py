@@ -105,7 +105,7 @@ def preview_results(
     token: Token = None,
     as_json: Json = False,
 ) -> None:
-    """Show which results files would change: what would pass, fail or be unknown.
+    """Show how files would change results: what would pass, fail or be unknown.
 
     Check files are previewed for all entities; with --path, the entities of a working tree are
     previewed with the checks of the server. Results that depend on facts from elsewhere are marked,

@@ -378,7 +378,7 @@ def _replay_recording(recording: Recording, definition: CustomSourceDefinition) 
         return Tried(None, None, {}, {"": request.reason})
     if request != recording.request:
         raise InputError(
-            f"{definition.source.id} sends another request than was recorded; "
+            f"{definition.source.id} sends a different request from the recorded one; "
             "--record records it again."
         )
     found = _collect_recording(recording, definition)

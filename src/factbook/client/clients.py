@@ -78,7 +78,7 @@ def _connecting(server: str) -> Iterator[None]:
 def _client_options(server: str, token: str | None) -> dict[str, Any]:
     """Options of both HTTP clients. Raises ValueError for an invalid address or token."""
     if not server.startswith(("http://", "https://")):
-        raise ValueError(f"{server!r} is no server address: it begins with http:// or https://.")
+        raise ValueError(f"{server!r} is not a server address: it begins with http:// or https://.")
     headers = {"accept": "application/json", "content-type": "application/json"}
     if token is not None:
         token = token.strip()

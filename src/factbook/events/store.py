@@ -14,7 +14,7 @@ positions to the committed rows in order of writing, one process at a time.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, assert_never
 
 import msgspec
 
@@ -211,6 +211,8 @@ def _list_changes(row: NumberedEventRow) -> Iterator[tuple[str, str, dict[str, A
         case "exemption":
             data = {"entityRef": about, "exemption": content["exemption"]}
             yield f"exemption.{content['step']}", about, data
+        case _:
+            assert_never(row.topic)
 
 
 # Rows scanned for one page, which may hold few events if few meet the filter.

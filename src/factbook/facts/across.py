@@ -71,10 +71,11 @@ class ValueFilter(NamedTuple):
 def passes_filter(fact: Fact, value: Any, wanted: ValueFilter) -> bool:
     """Return true if the filter lets a value through."""
     if wanted.value is not None:
-        if isinstance(value, list):  # the items of a set, compared by their text
-            if wanted.value not in (item if isinstance(item, str) else str(item) for item in value):
-                return False
-        elif value != wanted.value:
+        # The items of a set are compared by their text.
+        is_equal = (
+            wanted.value in map(str, value) if isinstance(value, list) else value == wanted.value
+        )
+        if not is_equal:
             return False
     if wanted.least is None and wanted.below is None:
         return True

@@ -381,6 +381,7 @@ async def _select_change(
     keys = (source_id, entity_id, written_at, _ROWS_BEFORE + 1)
     window = await database.all(_ROW_WINDOW, keys)
     rows: list[RowState] = []
+    # `holding` is the row that stores long values, if another one does.
     for facts, reasons, _, holding in window:
         whole = facts if holding is None else fill_long_values(facts, holding)
         rows.append((msgspec.json.decode(whole), msgspec.json.decode(reasons)))

@@ -107,9 +107,10 @@ def merge_part(
     fresh: dict[str, Candidate] = {}
     for name, candidate in new.items():
         member = here.get(name)
-        ids = {candidate.external_id, member.external_id if member else ""}
+        known_id = member.external_id if member else ""
+        differs = candidate.external_id and known_id and candidate.external_id != known_id
         # A new thing under the name of another one is added once that one is gone.
-        if member is None or len(ids - {""}) == 2:
+        if member is None or differs:
             fresh[name] = candidate
     missing = [member for ref, member in here.items() if ref not in new or ref in fresh]
     there = {m.prepared.ref for m in missing if m.origin in unread}

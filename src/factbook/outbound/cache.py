@@ -70,10 +70,12 @@ class AnswerCache:
     def put(self, key: CallKey, answer: Answer) -> None:
         """Cache a final answer if there is room; count an answer that is worth a retry."""
         size = len(answer.body)
-        # GraphQL may return errors beside data.
-        has_errors = isinstance(answer.data, dict) and answer.data.get("errors")
-        final = not has_errors if answer.ok else not MEANINGS[answer.outcome].passing
-        if not final:
+        if answer.ok:
+            # GraphQL may return errors beside data.
+            is_passing = isinstance(answer.data, dict) and bool(answer.data.get("errors"))
+        else:
+            is_passing = MEANINGS[answer.outcome].passing
+        if is_passing:
             self.failures += answer.ok or answer.missing.retried
         elif key not in self._answers and size <= self._caches.room:
             self._caches.room -= size

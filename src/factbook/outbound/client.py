@@ -239,7 +239,7 @@ def build_path(*segments: str | int) -> str:
     """
     texts = [str(segment) for segment in segments]
     if {"", ".", ".."} & set(texts):
-        raise ValueError("A path cannot have the segments ., .. or an empty one.")
+        raise ValueError("A path cannot have an empty segment, . or .. in it.")
     return "".join(f"/{quote(text, safe='')}" for text in texts)
 
 

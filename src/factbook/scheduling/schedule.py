@@ -175,14 +175,15 @@ def list_due(nexts: Mapping[str, int], now: int) -> list[str]:
 def find_next_start(name: str, line: str, after: int) -> int:
     """The first start of `name` after `after`; all in milliseconds since the epoch."""
     parsed = parse_cadence(line)
-    # The start for an earlier moment is past.
-    start, following = after, find_next_time(parsed, after - LONGEST_DELAY)
-    while start <= after:
+    # The starts of earlier moments are past.
+    following = find_next_time(parsed, after - LONGEST_DELAY)
+    while True:
         moment, following = following, find_next_time(parsed, following)
         # The delay of a name after the cadence's time is always the same, in whole seconds.
         most = min(LONGEST_DELAY, (following - moment) // 2) // SECOND
         start = moment + _hash_name(name) % most * SECOND
-    return start
+        if start > after:
+            return start
 
 
 @lru_cache(maxsize=4096)

@@ -154,7 +154,7 @@ class Settlement:
 
     def remove(self, row: ScimRow) -> None:
         """Delete a resource with its memberships."""
-        self._dirty |= self._neighbours(row.id)
+        self._dirty |= self._neighbors(row.id)
         self._note(row.id, row, None)
         store.delete_row(self._transaction, row.id)
 
@@ -227,7 +227,7 @@ class Settlement:
             problem = f'{row.type} "{row.name}": {wanted[0]} is another one already, {now}'
         return row._replace(ref=ref, problem=problem)
 
-    def _neighbours(self, id_: str) -> set[str]:
+    def _neighbors(self, id_: str) -> set[str]:
         """Ids of rows that show this row's reference: members of a group, and its parent groups."""
         inside = {member for _, member in store.list_member_ids(self._transaction, [id_])}
         return inside | {group for _, group in store.list_group_ids(self._transaction, [id_])}
@@ -245,7 +245,7 @@ class Settlement:
             self._give_up(fresh)
             for id_ in fresh & self._rows.keys():
                 if _get_ref(self._rows[id_]) != _get_ref(self._before[id_]):
-                    self._dirty |= self._neighbours(id_)
+                    self._dirty |= self._neighbors(id_)
 
     def _give_up(self, ids: Iterable[str]) -> None:
         """Remove references that others own from these rows."""

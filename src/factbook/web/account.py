@@ -287,7 +287,7 @@ _EXPIRIES = (
 )
 
 _NARROWINGS = (
-    (SETS, "Sets", "Through the push interface, the token reads and writes only these."),
+    (SETS, "Sets", "The token can use only the push interface, and reads and writes only these."),
     (NAMESPACES, "Namespaces", "The token writes only their entities and facts, and reads all."),
     (SOURCES, "Data sources", "Ids; the token reads, runs and pushes to only these."),
     (TOOLS, "Tools", "Names; the token calls only these."),

@@ -46,7 +46,7 @@ from factbook.errors import (
 )
 from factbook.http.pipeline import begin_pieces
 from factbook.http.requests import Reply, render_welcome_link
-from factbook.importers import records
+from factbook.importers.records import count_waiting_hints
 from factbook.observability.metrics import Metrics
 from factbook.scheduling import housekeeping, lease, run_queue
 from factbook.scim import identity
@@ -59,7 +59,7 @@ from factbook.web import formats
 from factbook.web.pages import PageContext, PageRoute
 from factbook.webhooks import store
 
-log = structlog.get_logger("factbook.status")
+log = structlog.get_logger("factbook.web")
 
 T = TypeVar("T")
 
@@ -652,7 +652,7 @@ async def _queue_status(observed: Observed) -> AsyncIterator[StatusLine]:
     yield StatusLine("Webhooks disabled", hooks.disabled, bad=hooks.disabled > 0)
     if hooks.oldest_at is not None:
         yield StatusLine("Oldest event that a webhook was not told", "", hooks.oldest_at)
-    hints = await records.count_waiting_hints(database)
+    hints = await count_waiting_hints(database)
     yield StatusLine("Hints for importers waiting, the oldest since", *hints)
 
 

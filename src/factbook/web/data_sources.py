@@ -704,8 +704,8 @@ _PATIENCE: Final = 15_000
 
 # Gap kinds in display order.
 GAP_KINDS: Final = {
-    "passing": "The request failed; the last values are kept for three cadences",
-    "final": "The vendor does not provide it",
+    "passing": "Not read this time; the last values are kept for three cadences",
+    "final": "Not available from the vendor",
     "skipped": "Skipped: the entity does not say where to look",
 }
 _MOST_PLACES: Final = 6

@@ -77,11 +77,11 @@ async def show_fact_across(visit: PageContext) -> Reply:
     after = fact_columns.place_of_cursor(fact, visit.query("cursor"))
     page, _ = await across.catalog_values(database, clock, asked, after, _VALUES_ON_PAGE, anew=anew)
     more = fact_columns.write_value_cursor(page.more)
+    fact_path = f"{quote_segment(column.source.id)}/{quote_segment(fact.name)}"
     rows = []
     for row in page.rows:
         value = None if row.value is None else formats.display_fact(fact, row.value)
         reason = None if row.reason is None else formats.describe_reason(row.reason)
-        fact_path = f"{quote_segment(column.source.id)}/{quote_segment(fact.name)}"
         path = f"{formats.make_entity_path(row.ref)}/facts/{fact_path}"
         rows.append(ValueRow(row.ref, path, value, reason, row.at, row.kept))
     return visit.page(

@@ -392,7 +392,7 @@ def explain_check_reason(reason: str) -> Reason:
 _CHECK_REASONS: Final = {
     CHECK_ERROR: Reason(
         "cannot be checked",
-        "A value is not of the type that the check compares. The check's owner can correct it.",
+        "The check can't compare this value. The check's owner can correct the check.",
     ),
     CHECK_UNKNOWN: Reason("other check unknown", "It depends on a check that is itself unknown."),
 }

@@ -339,7 +339,7 @@ async def read_sent_form(request: Request) -> Form:
     """Form in the body; raises InputError, UnsupportedMediaTypeError, PayloadTooLargeError."""
     type_ = request.headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
     if type_ != _FORM_TYPE:
-        raise UnsupportedMediaTypeError("A form has to be encoded as a browser does.")
+        raise UnsupportedMediaTypeError("A form has to be encoded the way a browser encodes it.")
     body = await request.body(_LARGEST_FORM, "a form")
     try:
         text = bytes(body).decode("ascii")

@@ -401,8 +401,8 @@ async def browse_entities(
             database, among, wanted.kind, BROWSE_COLUMNS, EntityRow, most
         )
         if exact or sum(counted.values()) < entity_query.MORE_THAN_BOUND:
-            most_frequent = dict(sorted(counted.items(), key=lambda kind: (-kind[1], kind[0])))
-            return BrowseResult(page, most_frequent, _kind_count(counted, wanted.kind))
+            by_frequency = dict(sorted(counted.items(), key=lambda kind: (-kind[1], kind[0])))
+            return BrowseResult(page, by_frequency, _kind_count(counted, wanted.kind))
     query = replace(query, condition=wanted.condition(order, kinds))
     page = await entity_query.query_page_of(database, query, ", ".join(BROWSE_COLUMNS), EntityRow)
     if wanted.is_quick:

@@ -734,7 +734,7 @@ def _refuse_write() -> NoReturn:
 def find_owned(transaction: Transaction) -> set[int]:
     """The entities whose owner the transaction adds, removes or moves."""
     owned: set[int] = set()
-    # Before and after: of added, removed and moved entities.
+    # The references, before and after, of added, removed and moved entities.
     changed = [*revisions.list_moved_refs(transaction.touched)]
     for ids in slices(sorted(transaction.touched.get(COME_AND_GONE, ())), _OWNERS_AT_ONCE):
         changed += [ref for (ref,) in transaction.all(_REFERENCES, (ids, ids))]

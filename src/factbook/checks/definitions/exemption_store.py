@@ -240,7 +240,7 @@ def _list_broken_rules(
     """(member, problem) of each rule that the request breaks."""
     most_days = rules.most_days(usual_days)
     if not rules.enabled:
-        yield "check", "is in a scorecard that allows no exemptions"
+        yield "check", "can't be exempt: a scorecard allows no exemptions"
     if request.until is None:
         if not rules.permanent:
             yield "until", "is required; an exemption without an end is not allowed here"

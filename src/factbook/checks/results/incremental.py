@@ -417,13 +417,16 @@ class _Update:
             new, found = [], task.reads(self._transaction, some, entity_ids, stored)
         else:
             # Entities without a state of some selected check that is in effect.
-            new = [
-                id_
-                for id_ in entity_ids
-                if (before := stored.get(id_)) is None
-                or not before.states
-                or NONE in some.states(before.padded(self._known.width))[2:]
-            ]
+            new, width = list[int](), self._known.width
+            for id_ in entity_ids:
+                before = stored.get(id_)
+                has_state_of_each = (
+                    before is not None
+                    and before.states
+                    and NONE not in some.states(before.padded(width))[2:]
+                )
+                if not has_state_of_each:
+                    new.append(id_)
             old = sorted(set(entity_ids).difference(new))
             found = entity_evaluation.read_subjects_without_documents(self._transaction, some, old)
         yield from ((id_, (some, subject)) for id_, subject in found.items())

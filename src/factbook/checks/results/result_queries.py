@@ -175,7 +175,6 @@ async def read_entity_results(
         check, number, flips = one.compiled.check, by_id[one.id], times.get(one.id, [])
         recent = [at for at in flips if at >= find_flap_start(now)]
         is_about = number & ~state.EXEMPT in explained
-        read = (fact for _, rule in check.rules() for fact in language.walk_references(rule))
         results.append(
             CheckResult(
                 check,
@@ -183,7 +182,13 @@ async def read_entity_results(
                 max(flips) if flips else known.in_effect_at.get(one.id),
                 is_flapping(recent, now),
                 known.explainer(one).explained(entity, now) if is_about else None,
-                has_stale and number != state.OUT and any(map(entity.is_kept, read)),
+                has_stale
+                and number != state.OUT
+                and any(
+                    entity.is_kept(fact)
+                    for _, rule in check.rules()
+                    for fact in language.walk_references(rule)
+                ),
             )
         )
     return EntityResults(entity_id, ref, owner, results)

@@ -114,7 +114,7 @@ def is_equal(wanted: Any) -> Test:
     def test_within(value: Any) -> bool:
         if type(value) is not kind:
             raise TypeError
-        # True isn't a number inside lists and objects either.
+        # Inside lists and objects, too, true isn't a number.
         return _are_same_item(value, wanted)
 
     return test_within if kind in (list, dict) else test
@@ -506,7 +506,7 @@ def _check_reason(value: object) -> str | None:
     return None if fits else one_of(value, REASONS)
 
 
-# Tests of forms whose text says everything about a wrong value.
+# Forms whose only problem is that a value "has to be" of the form: true if it is.
 _PLAIN_FORMS: Final[dict[ValueForm, Callable[[object], bool]]] = {
     ValueForm.SCALAR: lambda value: isinstance(value, bool) or _is_comparable_item(value),
     ValueForm.ITEM: _is_comparable_item,
@@ -517,7 +517,6 @@ _PLAIN_FORMS: Final[dict[ValueForm, Callable[[object], bool]]] = {
     ValueForm.PATTERN: lambda value: isinstance(value, str) and bool(value),
     ValueForm.VERSION: lambda value: isinstance(value, str) and parse_version(value) is not None,
 }
-
 
 # Problems of the other forms; None if the value fits.
 _FORM_CHECKS: Final[dict[ValueForm, Callable[[object], str | None]]] = {

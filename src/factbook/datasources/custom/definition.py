@@ -298,9 +298,9 @@ def read_source_definition(document: Any) -> CustomSourceDefinition:
 def _further_problems(document: Any, found: Iterable[Problem]) -> list[Problem]:
     """Further problems, found without the members that already have one."""
     paths = [problem["path"] for problem in found]
+    # Without the handler or the whole schema, there is nothing to read.
     if not isinstance(document, dict) or not isinstance(document.get(_SCHEMA_MEMBER), dict):
         return []
-    # Without the handler or the whole schema, there is nothing to read.
     if _SCHEMA_MEMBER in paths or any(path.partition(".")[0] == _HANDLER_MEMBER for path in paths):
         return []
     try:

@@ -414,7 +414,7 @@ def parse_template(text: str) -> Template:
         raise InputError(f"is longer than {LONGEST_TEMPLATE} characters")
     pieces = _PLACEHOLDER.split(text)
     if any("{{" in plain or "}}" in plain for plain in pieces[::2]):
-        raise InputError("has {{ without }}, or the other way round")
+        raise InputError("has {{ without }}, or }} without {{")
     parts: list[str | Expression] = []
     for i, piece in enumerate(pieces):
         if i % 2:

@@ -85,7 +85,7 @@ def build_needles(values: Iterable[str]) -> Needles:
         )
         plain = {form for form in forms if len(form) >= SHORTEST_SECRET}
         exact |= plain
-        # Not text in one case and without digits: any answer may contain it in another case.
+        # Without texts of letters in one case: any answer may contain them in another case.
         folded |= {
             form.lower()
             for form in plain

@@ -100,10 +100,11 @@ def find_datadog_target(options: DatadogOptions, entity: Mapping[str, Any]) -> s
     service = _join_tags([f"{options.tag_key}:{name.strip()}"]) if isinstance(name, str) else ""
     tags = []
     for key in (MONITOR_TAGS, SLO_TAG):
-        text = annotations.get(key)
         if key not in annotations:
             tags.append(service)
-        elif isinstance(text, str) and not _QUERY.search(text):
+            continue
+        text = annotations[key]
+        if isinstance(text, str) and not _QUERY.search(text):
             tags.append(_join_tags(text.split(",")))
         else:
             # The tags of a query would match nothing.

@@ -92,7 +92,7 @@ def read_settings(
 
 def _unknown_variables(environ: Mapping[str, str]) -> Iterator[Finding]:
     for variable, meant in find_unknown_variables(environ).items():
-        what = f"The variable {variable} is no setting and is not read."
+        what = f"The variable {variable} is not a setting and is ignored."
         if meant:
             yield problem(
                 CONFIGURATION, what, f"`factbook serve` does not start with it. Is {meant} meant?"
