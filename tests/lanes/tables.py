@@ -124,6 +124,7 @@ SYSTEM: Final[dict[str, tuple[str, ...]]] = {
     # The rooms.
     "src/factbook/api/": (*_REST, *_ACCESS),
     "src/factbook/api/catalog.py": (*_REST, *_CATALOG, *_ACCESS, *_HISTORIES),
+    "src/factbook/api/entity_validation.py": (*_REST, *_CATALOG),
     "src/factbook/api/check_parameters.py": (*_REST, *_CHECKS, *_ACCESS),
     "src/factbook/api/community.py": (*_REST, *_CHECKS, *_ACCESS),
     "src/factbook/api/data_sources.py": (

@@ -1,4 +1,4 @@
-"""The Backstage catalog API over HTTP: entities, queries, facets, locations, validation.
+"""The Backstage catalog API over HTTP: entities, queries, facets, locations.
 
 Cursors are base64 of a JSON object, as in the catalog API reference. Clients inspect them: they
 continue by POST if the cursor has the key `query`, else by GET.
@@ -7,8 +7,7 @@ continue by POST if the cursor has the key `query`, else by GET.
 import base64
 import json
 from collections.abc import AsyncIterator, Iterable, Sequence
-from itertools import islice
-from typing import Annotated, Any, Final, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 from urllib.parse import quote, urlencode
 
 import msgspec
@@ -31,11 +30,9 @@ from factbook.api.parameters import (
     TEXT_FIELDS,
     TEXT_TERM,
     TOTAL_ITEMS,
-    AnswerHeader,
 )
 from factbook.auth.permissions import CATALOG_READ, SET_WRITE, SOURCE_RUN
 from factbook.auth.tokens import SET_REACH
-from factbook.catalog import filters, validation
 from factbook.catalog import ref as refs
 from factbook.catalog.filters import parse_filters, parse_predicate
 from factbook.catalog.piecewise import aside
@@ -49,10 +46,8 @@ from factbook.catalog.store.stored_sets import Actor
 from factbook.errors import InputError, NotFoundError, UnsupportedError
 from factbook.facts.refresh_requests import request_refresh
 from factbook.http import audit
-from factbook.http.context import HandlerContext, SourceContext
-from factbook.http.requests import JsonReply, Reply, Request, decode, reply, run_offloaded
-from factbook.integrations.integration import Integration
-from factbook.outbound.outcomes import Missing, Outcome
+from factbook.http.context import HandlerContext
+from factbook.http.requests import JsonReply, Reply, Request, decode, reply
 from factbook.schemas import common
 from factbook.schemas.catalog import (
     Ancestry,
@@ -66,7 +61,6 @@ from factbook.schemas.catalog import (
 )
 from factbook.schemas.common import AnyRef, FieldPath, Predicate, Wire
 from factbook.storage import Database
-from factbook.telemetry.logs import redact_text
 
 T = TypeVar("T")
 _CursorPlace = list[str | None]
@@ -618,101 +612,6 @@ async def refresh_entity(request: Request, state: HandlerContext) -> Reply:
     return Reply()
 
 
-_MOST_PROBLEMS = 1000
-
-WARNINGS: Final = AnswerHeader(
-    name="Factbook-Warnings",
-    description="Sentences about a valid entity, as a JSON array of ASCII characters.",
-)
-
-
-class EntityToValidate(msgspec.Struct, forbid_unknown_fields=True):
-    """The body of validate-entity: any JSON, and where it is said to come from."""
-
-    entity: Any
-    location: str
-
-
-class EntityProblem(msgspec.Struct, frozen=True):
-    """One reason why an entity is not valid; `path` begins at the body's member."""
-
-    name: str
-    message: str
-    path: str
-
-
-class EntityProblems(msgspec.Struct, frozen=True):
-    """The answer for an entity that is not valid, which is no error of the usual form."""
-
-    errors: list[EntityProblem]
-
-
-async def validate_entity(request: Request, state: SourceContext) -> Reply:
-    """200 without a body for a valid entity, else 400 with every problem (the first 1000).
-
-    The rules are the strict ones of the catalog API. A push accepts more: it keeps entities whose
-    kind or apiVersion isn't well known, which are invalid here. For a valid entity, a header has
-    warnings about its annotations.
-    """
-    asked: EntityToValidate = await request.json(EntityToValidate)
-    if validation.deeper_than(asked.entity, state.rules.max_depth):
-        raise InputError(f"{validation.too_deep(state.rules.max_depth)}.")
-    errors: list[EntityProblem] = await run_offloaded(_list_entity_problems, asked)
-    if errors:
-        return reply(EntityProblems(errors), 400)
-    known = await state.registry.current()
-    warnings = await run_offloaded(
-        _list_annotation_warnings, list(known.integrations.values()), asked.entity
-    )
-    return Reply(headers={WARNINGS.name: json.dumps(warnings)} if warnings else {})
-
-
-def _list_annotation_warnings(
-    integrations: Sequence[Integration], entity: dict[str, Any]
-) -> list[str]:
-    """Warn about vendor annotations that no integration can read."""
-    targets_by_vendor: dict[str, list[str | Missing]] = {}
-    for integration in integrations:
-        source = integration.source
-        vendor = source.handler and source.handler.builtin_id
-        if vendor and filters.matches_filter(source.entity_filter, entity):
-            targets_by_vendor.setdefault(vendor, []).append(integration.target(entity))
-    warnings = []
-    for vendor, targets in targets_by_vendor.items():
-        missing = [target for target in targets if isinstance(target, Missing)]
-        bad = [target for target in missing if target.outcome is Outcome.BAD_ANNOTATION]
-        # One readable target is enough.
-        if bad and len(missing) == len(targets):
-            warnings.append(
-                f"metadata.annotations: no integration with {vendor} can read them: {bad[0].detail}"
-            )
-    return warnings
-
-
-def _list_entity_problems(asked: EntityToValidate) -> list[EntityProblem]:
-    found = _list_location_problems(asked.location)
-    for path, message in islice(validation.find_strict_problems(asked.entity), _MOST_PROBLEMS):
-        whole = f"entity.{path}" if path else "entity"
-        found.append(_build_problem(whole, f"{path or 'the entity'}: {message}"))
-    return found
-
-
-def _list_location_problems(text: str) -> list[EntityProblem]:
-    try:
-        type_ = validation.parse_location(text).type
-    except InputError as error:
-        message = error.message
-    else:
-        if type_ == "url":
-            return []
-        message = f'the location "{text[:100]}" has to be url:<target>'
-    return [_build_problem("location", message)]
-
-
-def _build_problem(path: str, message: str) -> EntityProblem:
-    return EntityProblem(InputError.name, redact_text(message), redact_text(path))
-
-
 _READ = (CATALOG_READ,)
 _WRITE = (SET_WRITE,)
 _BY_NAME = "/entities/by-name/{kind}/{namespace}/{name}"
@@ -779,15 +678,6 @@ CATALOG_ROUTES: Sequence[Route] = (
     ),
     Route("GET", "/entity-facets", get_facets, _READ, (FACET, FILTER)),
     Route("POST", "/entity-facets", post_facets, _READ, body=Facets),
-    Route(
-        "POST",
-        "/validate-entity",
-        validate_entity,
-        _READ,
-        body=EntityToValidate,
-        other_answers={400: EntityProblems},
-        headers=(WARNINGS,),
-    ),
     Route(
         "POST",
         "/refresh",

@@ -11,6 +11,7 @@ from factbook.api.community import COMMUNITY_ROUTES
 from factbook.api.data_sources import SOURCE_ROUTES
 from factbook.api.definitions import CHECK_ROUTES
 from factbook.api.endpoint import NOTHING_STORED, Endpoint, Route
+from factbook.api.entity_validation import VALIDATION_ROUTES
 from factbook.api.facts import FACT_ROUTES
 from factbook.api.importers import IMPORTER_ROUTES
 from factbook.api.oauth import OAUTH_ROUTES
@@ -147,7 +148,10 @@ ROUTES: Sequence[Route] = (
         errors=oauth.render_mcp_error,
         authenticate=oauth.authenticate_at_mcp,
     ),
-    *(route._replace(path=f"/api/catalog{route.path}") for route in CATALOG_ROUTES),
+    *(
+        route._replace(path=f"/api/catalog{route.path}")
+        for route in (*CATALOG_ROUTES, *VALIDATION_ROUTES)
+    ),
     *(
         route._replace(path=f"{TECH_INSIGHTS}{route.path}")
         for route in (

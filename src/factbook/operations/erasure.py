@@ -6,7 +6,9 @@ rewritten in portions to keep write waits short. The next erasure resumes an int
 
 import re
 import secrets
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import groupby
 from typing import Any, Final, NamedTuple, NoReturn, TypeVar
 
 import msgspec
@@ -25,95 +27,139 @@ from factbook.facts import retention
 from factbook.importers.snapshot import PREFIX as IMPORTED
 from factbook.scim import directory
 from factbook.storage import Database, Transaction
-from factbook.storage.personal_columns import PersonalColumns as Personal
-from factbook.storage.personal_columns import Values, replace_personal_texts
+from factbook.storage.database import Write, take_numbers
 from factbook.webhooks import digests
+
+# Rows read at a time, and changed at a time if all of them name the person.
+_ROWS_AT_ONCE: Final = 1_000
+
+Values = Mapping[str, Any]
+
+
+class PersonalColumns(NamedTuple):
+    """Columns of a table that can name people, and a word for its rows.
+
+    `own` is the column with the person a row belongs to: such rows are deleted separately.
+    `counter` counts changes; processes reread the rows when it changes.
+    """
+
+    title: str
+    table: str
+    key: tuple[str, ...]
+    columns: tuple[str, ...]
+    own: str = ""
+    counter: str = ""
+
+
+class _Change(NamedTuple):
+    key: tuple[Any, ...]
+    before: Values
+    after: Values
+
+
+# The columns of a row that change, with their new texts.
+Rewrite = Callable[[str, Values], Values]
+
 
 _IN_DEFINITIONS: Final = ("draft", "published", "created_by", "updated_by", "published_by")
 _IN_VERSIONS: Final = ("document", "published_by")
 
 # Rows that stay: a pseudonym replaces the person.
 REPLACED: Final = (
-    Personal("audit records", "audit", ("at", "id"), ("actor", "object", "detail", "address")),
-    Personal("events", "events", ("id",), ("about", "content")),
-    Personal("webhook retries", "webhook_retries", ("webhook_id", "event_id"), ("body", "error")),
-    Personal("sets", "sets", ("id",), ("updated_by",)),
-    Personal("entities", "entities", ("id",), ("updated_by",)),
-    Personal("revisions", "revisions", ("set_id", "number"), ("created_by",)),
-    Personal(
+    PersonalColumns(
+        "audit records", "audit", ("at", "id"), ("actor", "object", "detail", "address")
+    ),
+    PersonalColumns("events", "events", ("id",), ("about", "content")),
+    PersonalColumns(
+        "webhook retries", "webhook_retries", ("webhook_id", "event_id"), ("body", "error")
+    ),
+    PersonalColumns("sets", "sets", ("id",), ("updated_by",)),
+    PersonalColumns("entities", "entities", ("id",), ("updated_by",)),
+    PersonalColumns("revisions", "revisions", ("set_id", "number"), ("created_by",)),
+    PersonalColumns(
         "earlier documents",
         "revision_changes",
         ("set_id", "number", "ref"),
         ("document",),
         own="ref",
     ),
-    Personal(
+    PersonalColumns(
         "facts",
         "facts_latest",
         ("source_id", "entity_id"),
         ("facts", "reasons", "kept"),
         own="entity_id",
     ),
-    Personal(
+    PersonalColumns(
         "fact history",
         "facts_history",
         ("source_id", "entity_id", "written_at"),
         ("facts", "reasons"),
         own="entity_id",
     ),
-    Personal("requests for facts", "collection_requests", ("entity_id",), ("requested_by",)),
-    Personal("work to do", "batches", ("run_id", "number"), ("work",)),
-    Personal("work given up", "given_up_batches", ("run_id", "number"), ("work",)),
-    Personal("runs", "runs", ("id",), ("error",)),
-    Personal("tokens of others", "tokens", ("id",), ("name", "created_by"), own="owner"),
-    Personal("accounts of others", "people", ("ref",), ("created_by",), own="ref"),
-    Personal(
+    PersonalColumns("requests for facts", "collection_requests", ("entity_id",), ("requested_by",)),
+    PersonalColumns("work to do", "batches", ("run_id", "number"), ("work",)),
+    PersonalColumns("work given up", "given_up_batches", ("run_id", "number"), ("work",)),
+    PersonalColumns("runs", "runs", ("id",), ("error",)),
+    PersonalColumns("tokens of others", "tokens", ("id",), ("name", "created_by"), own="owner"),
+    PersonalColumns("accounts of others", "people", ("ref",), ("created_by",), own="ref"),
+    PersonalColumns(
         "account links of others", "account_links", ("scim_id",), ("confirmed_by",), own="ref"
     ),
-    Personal("SCIM users and groups", "scim_resources", ("id",), ("document", "problem"), own="id"),
-    Personal("data sources", "data_sources", ("id",), _IN_DEFINITIONS, counter="data_source"),
-    Personal(
+    PersonalColumns(
+        "SCIM users and groups", "scim_resources", ("id",), ("document", "problem"), own="id"
+    ),
+    PersonalColumns(
+        "data sources", "data_sources", ("id",), _IN_DEFINITIONS, counter="data_source"
+    ),
+    PersonalColumns(
         "versions of data sources", "data_source_versions", ("source_id", "version"), _IN_VERSIONS
     ),
-    Personal("connections", "connections", ("name",), ("options", "created_by", "updated_by")),
-    Personal(
+    PersonalColumns(
+        "connections", "connections", ("name",), ("options", "created_by", "updated_by")
+    ),
+    PersonalColumns(
         "importers",
         "importers",
         ("id",),
         ("name", "options", "created_by", "updated_by"),
         counter="importers",
     ),
-    Personal(
+    PersonalColumns(
         "parts of imports", "import_parts", ("importer", "part"), ("problems", "held", "spared")
     ),
-    Personal("import runs", "import_runs", ("id",), ("error",)),
-    Personal("checks", "checks", ("id",), (*_IN_DEFINITIONS, "pending"), counter="checks"),
-    Personal("versions of checks", "check_versions", ("check_id", "version"), _IN_VERSIONS),
-    Personal("changes of results", "check_changes", ("id",), ("why",), own="entity_id"),
-    Personal("counts of results", "check_counts", ("slot", "owner"), ("owner",)),
-    Personal("counts of results by day", "check_days", ("check_id", "owner", "day"), ("owner",)),
-    Personal("scorecards", "scorecards", ("id",), (*_IN_DEFINITIONS, "pending"), counter="checks"),
-    Personal(
+    PersonalColumns("import runs", "import_runs", ("id",), ("error",)),
+    PersonalColumns("checks", "checks", ("id",), (*_IN_DEFINITIONS, "pending"), counter="checks"),
+    PersonalColumns("versions of checks", "check_versions", ("check_id", "version"), _IN_VERSIONS),
+    PersonalColumns("changes of results", "check_changes", ("id",), ("why",), own="entity_id"),
+    PersonalColumns("counts of results", "check_counts", ("slot", "owner"), ("owner",)),
+    PersonalColumns(
+        "counts of results by day", "check_days", ("check_id", "owner", "day"), ("owner",)
+    ),
+    PersonalColumns(
+        "scorecards", "scorecards", ("id",), (*_IN_DEFINITIONS, "pending"), counter="checks"
+    ),
+    PersonalColumns(
         "versions of scorecards", "scorecard_versions", ("scorecard_id", "version"), _IN_VERSIONS
     ),
-    Personal(
+    PersonalColumns(
         "counts of levels",
         "scorecard_counts",
         ("slot", "owner", "system", "kind", "level"),
         ("owner",),
     ),
-    Personal(
+    PersonalColumns(
         "counts of levels by day", "scorecard_days", ("scorecard_id", "owner", "day"), ("owner",)
     ),
-    Personal(
+    PersonalColumns(
         "exemptions",
         "exemptions",
         ("id",),
         ("entity_ref", "reason", "link", "requested_by", "decided_by", "comment"),
     ),
-    Personal("digests", "digests", ("id",), ("created_by", "error"), own="owner"),
-    Personal("webhooks", "webhook_endpoints", ("id",), ("created_by", "error")),
-    Personal("webhooks of an earlier release", "webhooks", ("id",), ("created_by", "error")),
+    PersonalColumns("digests", "digests", ("id",), ("created_by", "error"), own="owner"),
+    PersonalColumns("webhooks", "webhook_endpoints", ("id",), ("created_by", "error")),
+    PersonalColumns("webhooks of an earlier release", "webhooks", ("id",), ("created_by", "error")),
 )
 
 T = TypeVar("T")
@@ -417,3 +463,84 @@ def _json_pattern(value: object) -> str:
 
 
 _OWN: Final = {where.table: where.own for where in REPLACED if where.own}
+
+
+async def replace_personal_texts(
+    database: Database,
+    where: PersonalColumns,
+    texts: Sequence[str],
+    rewrite: Rewrite,
+    write: Write | None,
+) -> int:
+    """Rewrite the rows that contain one of these lowercase texts; returns their number.
+
+    Without `write`, only count them.
+    """
+    key = ", ".join(where.key)
+    columns = [*where.columns, *([where.own] if where.own else [])]
+    whole = "lower(" + " || ' ' || ".join(f"coalesce({one}, '')" for one in where.columns) + ")"
+    named = " OR ".join([f"{whole} LIKE ? ESCAPE '!'"] * len(texts))
+    patterns = [f"%{_escape_pattern(text)}%" for text in texts]
+    place = f"({', '.join('?' * len(where.key))})"
+    count = 0
+    after: tuple[Any, ...] = ()
+    while True:
+        since = f"({key}) > {place}" if after else "1 = 1"
+        end = await _find_portion_end(database, where.table, key, since, after)
+        until = f"({key}) <= {place}" if end else "1 = 1"
+        rows = await database.search(
+            f"SELECT {key}, {', '.join(columns)} FROM {where.table} "
+            f"WHERE {since} AND {until} AND ({named}) ORDER BY {key}",
+            (*after, *end, *patterns),
+        )
+        changes = []
+        for row in rows:
+            before = dict(zip(columns, row[len(where.key) :], strict=True))
+            if new := rewrite(where.table, before):
+                changes.append(_Change(row[: len(where.key)], before, new))
+        if changes and write is not None:
+            await write(partial(_store_changes, where=where, changes=changes))
+        count, after = count + len(changes), end
+        if not end:
+            return count
+
+
+async def _find_portion_end(
+    database: Database, table: str, key: str, since: str, after: tuple[Any, ...]
+) -> tuple[Any, ...]:
+    """The key of the last row of the next portion; empty if fewer rows remain."""
+    sql = (
+        f"SELECT {key} FROM {table} WHERE {since} ORDER BY {key} LIMIT 1 OFFSET {_ROWS_AT_ONCE - 1}"
+    )
+    rows = await database.search(sql, after)
+    return rows[0] if rows else ()
+
+
+def _store_changes(
+    transaction: Transaction, *, where: PersonalColumns, changes: list[_Change]
+) -> None:
+    """Write rows that have not changed since they were read; the next pass finds the others."""
+    for names, several in groupby(
+        sorted(changes, key=_list_changed_columns), key=_list_changed_columns
+    ):
+        values = ", ".join(f"{name} = ?" for name in names)
+        same = " AND ".join(f"{name} = ?" for name in (*where.key, *names))
+        transaction.many(
+            f"UPDATE {where.table} SET {values} WHERE {same}",
+            [
+                (*one.after.values(), *one.key, *(one.before[name] for name in names))
+                for one in several
+            ],
+        )
+    if where.counter:
+        take_numbers(transaction, where.counter)
+
+
+def _list_changed_columns(change: _Change) -> tuple[str, ...]:
+    return tuple(change.after)
+
+
+def _escape_pattern(text: str) -> str:
+    for char in "!%_":
+        text = text.replace(char, f"!{char}")
+    return text
