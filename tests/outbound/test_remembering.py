@@ -3,7 +3,7 @@
 import httpx2
 import pytest
 
-from factbook.outbound.cache import LARGEST_KEPT
+from factbook.outbound.cache import LARGEST_KEPT, AnswerCaches
 from factbook.outbound.client import Credential
 from factbook.outbound.outcomes import Outcome
 from tests.outbound.asking import Host, Keeper, asking, json
@@ -49,6 +49,16 @@ async def test_another_credential_is_never_given_an_answer_that_was_kept() -> No
     answer = await asking(host, credential=other).get("x", memory=memory)
     assert "if-none-match" not in host.last.headers
     assert answer.outcome is Outcome.NOT_FOUND
+
+
+async def test_the_cache_of_a_batch_answers_only_calls_that_read_an_answer_alike() -> None:
+    host = Host(json(200, {"a": 1}))
+    client = asking(host).caching(AnswerCaches().open("batch", now=0))
+    parsed = await client.get("x")
+    raw = await client.get("x", headers={"accept": "application/raw+json"}, decode=False)
+    again = await client.get("x")
+    assert (parsed.data, raw.data, again.data) == ({"a": 1}, None, {"a": 1})
+    assert len(host.requests) == 2
 
 
 async def test_an_answer_in_one_form_does_not_stand_for_another_form() -> None:

@@ -18,8 +18,8 @@ from factbook.outbound.outcomes import MEANINGS, Answer, HostReply
 
 MOST_CACHED_BYTES: Final = 64 * 1024 * 1024
 
-CallKey = tuple[str, str, bytes | None]
-"""Method, whole address and body of a call."""
+CallKey = tuple[str, str, bytes | None, str, bool, Hashable]
+"""Method, whole address, body and Accept header of a call, and how its answer is decoded."""
 DAYS_KEPT: Final = 30
 LARGEST_KEPT: Final = 8 * 1024 * 1024  # a GitHub file tree has at most 7 MB
 

@@ -554,7 +554,9 @@ class HttpClient:
         return answer
 
     async def _cached(self, call: HttpCall) -> Answer:
-        key = (call.method, call.url, call.content)
+        accept = self._headers_of(call).get("accept", "")
+        read_as = (call.options.get("decode", True), call.options.get("form", Any))
+        key = (call.method, call.url, call.content, accept, *read_as)
         kept = None if self._cache is None else self._cache.get(key)
         if kept is not None:
             return kept
