@@ -343,7 +343,7 @@ async def page_changes(
     """Up to `limit` rows at or after `since` that changed a fact, oldest first.
 
     A row is compared with the preceding row of the same source and entity; the first row is not a
-    change. A page scans at most `SCANNED` rows, so it may hold fewer changes.
+    change. A page scans at most `ROWS_SCANNED` rows, so it may hold fewer changes.
     """
     rows = await _scan_rows(database, source_id, kind, after or ChangePosition(since, "", -1))
     changed = [row for row in rows if row[3] is not None]

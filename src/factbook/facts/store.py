@@ -501,7 +501,7 @@ async def find_last_written(database: Database, source_ids: Iterable[str]) -> di
 
 
 async def count_stored(database: Database, source_id: str) -> int:
-    """The number of entities with a stored result of a source, counted up to `COUNTED`."""
+    """The number of entities with a stored result of a source, counted up to `MOST_COUNTED`."""
     row = await database.one(_COUNT_STORED, (source_id, MOST_COUNTED))
     return row[0] if row else 0
 
@@ -517,7 +517,7 @@ async def page_failures(
 ) -> Failures:
     """Up to `limit` entities without a write since a time, by id.
 
-    A page scans at most `SCANNED` rows, so it may hold fewer failures.
+    A page scans at most `FAILURES_SCANNED` rows, so it may hold fewer failures.
     """
     rows = await database.search(
         _FAILED_ENTITIES, (source_id, after, FAILURES_SCANNED, since, limit + 1)

@@ -398,8 +398,8 @@ async def discard_removals(
 ) -> ImportPartRecord:
     """Keep the held entities until found again and missing once more.
 
-    `seen` is as for `apply`. Raises NotFoundError if nothing is held, PreconditionFailedError if
-    there was another reading.
+    `seen` is as for `apply_removals`. Raises NotFoundError if nothing is held,
+    PreconditionFailedError if there was another reading.
     """
     record = await _require_held(target, importer, part, seen)
     spared = sorted({*record.spared, *record.held})

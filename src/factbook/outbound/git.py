@@ -439,8 +439,8 @@ def make_git_folder() -> Iterator[str]:
         yield os.path.realpath(place)
 
 
-def make_git_headers(user: str, password: str) -> dict[str, str]:
-    """Basic authentication headers, as Git hosts accept them for tokens."""
+def make_basic_auth(user: str, password: str) -> dict[str, str]:
+    """Headers of HTTP Basic authentication, as Git hosts accept them for tokens."""
     pair = base64.b64encode(f"{user}:{password}".encode()).decode()
     return {"authorization": f"Basic {pair}"}
 

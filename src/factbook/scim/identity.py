@@ -221,8 +221,8 @@ def add_account(
 ) -> Confirmation:
     """Create an account for a person at the provider, under a name confirmed to be theirs.
 
-    Raises InputError for an invalid name or subject, and the errors of `users.create` and of
-    `confirm`.
+    Raises InputError for an invalid name or subject, and the errors of `create_user` and of
+    `confirm_account`.
     """
     ref = auth_users.make_user_ref(wish.name)
     group_roles.lock_role_changes(transaction)

@@ -41,6 +41,7 @@ _WEEK_DAYS: Final = 7
 
 MOST_DIGESTS: Final = 500
 _ADDRESS_LABEL: Final = "digest addresses"
+# Milliseconds that a claim lasts; then another process may send the digest.
 _LEASE_TIME: Final = 10 * 60 * 1000
 
 _ERROR_WORD: Final = re.compile(rb"[A-Za-z][A-Za-z_]{1,59}")
@@ -567,7 +568,6 @@ def _parse_owner(wanted: WantedDigest) -> str:
     return str(owner)
 
 
-# Duration of a claim; then another process may send the digest.
 _DIGEST_IDS: Final = "SELECT id FROM digests ORDER BY id"
 
 _READ_DIGESTS: Final = """

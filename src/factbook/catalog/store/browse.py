@@ -771,7 +771,7 @@ async def remember_count(
 ) -> T:
     """The cached answer to a question, counted at most twice a minute while nothing changes."""
     remembered = database.remembered.of(_KeptCounts).by_question
-    revision, known = await database.one(_LARGEST_REVISIONS), remembered.get(question)
+    revision, known = await database.one(_CATALOG_STATE), remembered.get(question)
     if known is None or known.revision != revision or not 0 <= now - known.at < _KEPT:
         known = remembered[question] = _KeptCount(revision, now, await count())
     found: T = known.found
@@ -865,6 +865,6 @@ _IS_TARGET: Final = "SELECT 1 FROM relations WHERE target_ref = ? AND type = ? L
 
 
 # Changes whenever set content or the entities change.
-_LARGEST_REVISIONS = f"""
+_CATALOG_STATE = f"""
 SELECT (SELECT COALESCE(SUM(revision), 0) FROM sets), {render_counter("entity")}
 """

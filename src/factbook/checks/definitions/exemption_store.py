@@ -1,6 +1,7 @@
 """Exemptions of entities from checks and scorecards: rules and store.
 
-Each step appends an event and touches the entity, which is evaluated in the same transaction.
+Each step touches the entity, which is evaluated in the same transaction. All but the beginning
+append an event.
 Exemptions follow an entity to a new reference.
 """
 

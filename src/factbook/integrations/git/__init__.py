@@ -33,8 +33,8 @@ from factbook.outbound.git import (
     explain_failed_clone,
     find_git,
     list_clone_paths,
+    make_basic_auth,
     make_git_folder,
-    make_git_headers,
     report_too_large,
 )
 from factbook.outbound.outcomes import Answer, Missing, Outcome
@@ -346,7 +346,7 @@ def _make_missing_answer(missing: Missing) -> Answer:
 def _make_git_integration(instance: Instance[GitOptions]) -> Integration:
     options = instance.options
     git = find_git()
-    proof = make_git_headers(options.username or "git", options.token)
+    proof = make_basic_auth(options.username or "git", options.token)
     return Integration(
         source=instance.source(
             f"Files of the repositories on {options.host}.", (SOURCE_LOCATION,), minutes=60

@@ -39,7 +39,7 @@ from factbook.integrations.integration import (
 )
 from factbook.outbound.cache import Memory
 from factbook.outbound.client import HttpClient, build_path
-from factbook.outbound.git import make_git_headers
+from factbook.outbound.git import make_basic_auth
 from factbook.outbound.outcomes import UNUSABLE, Answer, Missing, Outcome, report_too_many
 
 _NO_SUCH_RULE: Final = Missing(Outcome.NOT_APPLICABLE, "Gitea has no such rule")
@@ -425,7 +425,7 @@ def _make_gitea_integration(instance: Instance[GiteaOptions]) -> Integration:
         authorize=instance.credential({"authorization": f"token {options.token}"}),
         base_url=options.origin,
         further={
-            options.git: instance.credential(make_git_headers(options.token, "x-oauth-basic")),
+            options.git: instance.credential(make_basic_auth(options.token, "x-oauth-basic")),
         },
         # Gitea reports no rate limit, and many servers are small.
         calls_at_once=4,

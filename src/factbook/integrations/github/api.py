@@ -33,7 +33,7 @@ from factbook.integrations.code_host import (
 )
 from factbook.integrations.integration import find_location, get_annotations, report_no_annotation
 from factbook.outbound.client import ANONYMOUS, Credential, HttpClient, build_path
-from factbook.outbound.git import make_git_headers
+from factbook.outbound.git import make_basic_auth
 from factbook.outbound.outcomes import UNUSABLE, Answer, Missing, Outcome, judge_graphql_error
 from factbook.settings.option_tables import about, url_origin
 
@@ -174,7 +174,7 @@ class Credentials:
         if isinstance(proof, Answer):
             return proof
         token = proof.get("authorization", "").partition(" ")[2]
-        return make_git_headers("x-access-token", token)
+        return make_basic_auth("x-access-token", token)
 
 
 class _InstallationToken:

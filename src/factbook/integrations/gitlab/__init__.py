@@ -32,7 +32,7 @@ from factbook.integrations.integration import (
 )
 from factbook.outbound.cache import Memory
 from factbook.outbound.client import HttpClient, build_path
-from factbook.outbound.git import make_git_headers
+from factbook.outbound.git import make_basic_auth
 from factbook.outbound.outcomes import Answer, Missing, Outcome
 
 # Projects share no request, so a batch is small enough to finish soon.
@@ -127,7 +127,7 @@ def _make_gitlab_integration(instance: Instance[GitlabOptions]) -> Integration:
         ),
         authorize=instance.credential({"authorization": f"Bearer {options.token}"}),
         base_url=options.origin,
-        further={options.git: instance.credential(make_git_headers("oauth2", options.token))},
+        further={options.git: instance.credential(make_basic_auth("oauth2", options.token))},
         calls_at_once=6,
         target=partial(find_gitlab_target, options),
         batches=partial(split_targets, size=BATCH),

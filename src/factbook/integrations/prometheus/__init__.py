@@ -35,7 +35,7 @@ from factbook.integrations.prometheus.api import (
 )
 from factbook.outbound.cache import Memory
 from factbook.outbound.client import HttpClient
-from factbook.outbound.git import make_git_headers
+from factbook.outbound.git import make_basic_auth
 from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome
 
 # Times of events, in seconds since the epoch, by service and alert.
@@ -514,7 +514,7 @@ def _make_prometheus_integration(instance: Instance[PrometheusOptions]) -> Integ
 def _make_auth_headers(token: str, username: str, password: str) -> Mapping[str, str]:
     if token:
         return {"authorization": f"Bearer {token}"}
-    return make_git_headers(username, password) if username else {}
+    return make_basic_auth(username, password) if username else {}
 
 
 def _make_alertmanager_probes(alertmanager: str) -> tuple[Probe, ...]:
