@@ -5,7 +5,7 @@ pairs of relations blocks all requests for half a second.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from heapq import merge
 from itertools import islice
 from typing import Any, Final, TypeVar
@@ -34,8 +34,9 @@ def slices(items: Iterable[T], size: int | None = None) -> Iterator[list[T]]:
 
 def ordered(items: Iterable[Any]) -> Iterator[Any]:
     """The items in ascending order."""
-    pieces = [sorted(piece) for piece in slices(items)]
-    return merge(*pieces) if len(pieces) > 1 else iter(pieces[0] if pieces else ())
+    if isinstance(items, Sized) and len(items) <= PIECE:
+        return iter(sorted(items))
+    return merge(*(sorted(piece) for piece in slices(items)))
 
 
 def weighed(

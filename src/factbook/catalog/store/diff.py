@@ -8,9 +8,10 @@ from msgspec import Struct
 from factbook.auth import tokens
 from factbook.auth.tokens import Narrowing
 from factbook.catalog import people_trust, ref
+from factbook.catalog.piecewise import slices
 from factbook.catalog.sets import Prepared
 from factbook.catalog.store import conditions, locks
-from factbook.catalog.store.index_rows import Derived, split_portions
+from factbook.catalog.store.index_rows import PORTION, Derived
 from factbook.catalog.store.locks import WriteGuard
 from factbook.catalog.store.stored_entities import DOCUMENT
 from factbook.errors import ConflictError, PreconditionFailedError
@@ -349,7 +350,7 @@ def make_plan_events(
         ("removed", [ref for ref in removed if ref not in reused]),
     )
     for change, refs in groups:
-        for some in split_portions(refs):
+        for some in slices(refs, PORTION):
             yield make_entities_row(name, revision, by, {change: some})
 
 

@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 # Limits on the number and the total length of entities whose derived rows are in memory at once.
 # Each character of a document takes about 50 bytes of rows.
-_PORTION = 1_000
+PORTION: Final = 1_000
 _LONGEST_PORTION = 4_000_000
 _KEY_COLUMNS = ("key_id", "value", "original", "entity_id")
 
@@ -168,7 +168,7 @@ def rebuild_search(transaction: Transaction) -> None:
     interned, last = Interned(transaction, creates=True), 0
     while rows := transaction.all(
         f"SELECT e.id, e.ref, {DOCUMENT} FROM entities e WHERE e.id > ? ORDER BY e.id LIMIT ?",
-        (last, _PORTION),
+        (last, PORTION),
     ):
         interned.insert(
             [(*row, id_) for id_, ref, document in rows for row in Derived.of(ref, document).search]
@@ -199,14 +199,9 @@ async def find_unindexed(database: Database, sample: int) -> tuple[int, list[str
     return len(rows), unindexed
 
 
-def split_portions(items: Iterable[T]) -> Iterator[list[T]]:
-    """Slices of bounded length."""
-    return slices(items, _PORTION)
-
-
 def split_documents(items: Iterable[T], length: Callable[[T], int]) -> Iterator[Sequence[T]]:
     """Slices bounded both in number of items and in total length of their documents."""
-    return weighed(items, length, most=_PORTION, heaviest=_LONGEST_PORTION)
+    return weighed(items, length, most=PORTION, heaviest=_LONGEST_PORTION)
 
 
 class RelationRenderer:
@@ -240,7 +235,7 @@ class RelationRenderer:
     def own(self, added: Collection[str]) -> None:
         """Render entities that no other write can render, nor refer to, as to the added ones."""
         early = self.touched if self._held.is_alone else self.touched.difference(added)
-        for portion in split_portions(ordered(early)):
+        for portion in slices(ordered(early), PORTION):
             found = self._owned(portion)
             own = {ref: id_ for ref, (id_, owner) in found.items() if self._held.owns(owner)}
             self._render(own)
@@ -258,7 +253,7 @@ class RelationRenderer:
                 self._asked.pop(ref, None)
         if self._held.is_alone:
             self.touched.clear()  # the remaining entities do not exist
-        for portion in split_portions(ordered(self.touched | late)):
+        for portion in slices(ordered(self.touched | late), PORTION):
             found = self._owned(portion)
             while self._held.share(self._transaction, {owner for _, owner in found.values()}):
                 found = self._owned(portion)
@@ -266,6 +261,8 @@ class RelationRenderer:
 
     def _render(self, ids: dict[str, int]) -> None:
         rows = list(_read_rendered(self._transaction, ids, self._asked or {}))
+        if not rows:
+            return
         self._transaction.many(
             "UPDATE entities SET relations = ?, "
             # Another write may have set this bit since the row was read.

@@ -80,11 +80,9 @@ def record_revision(
     # A name taken over by a different entity already had a document before.
     new = {item.ref for item in plan.added}.difference(item.ref for item in plan.removed)
     new.update(item.ref for item, _ in plan.taken)
-    transaction.insert(
-        "revision_changes",
-        ("set_id", "number", "ref"),
-        [(target.id, number, ref) for ref in sorted(new)],
-    )
+    if new:
+        rows = [(target.id, number, ref) for ref in sorted(new)]
+        transaction.insert("revision_changes", ("set_id", "number", "ref"), rows)
     count = target.item_count + changes["added"] - changes["removed"]
     transaction.run(
         "UPDATE sets SET revision = ?, item_count = ?, updated_by = ?, updated_at = ? WHERE id = ?",
@@ -175,6 +173,8 @@ def trim_revisions(transaction: Transaction, kept: int, before: int) -> int:
 
 def trim_revisions_of_set(transaction: Transaction, target: SetRow, kept: int) -> None:
     """Delete all but the newest `kept` revisions of one set."""
+    if target.revision <= kept:
+        return
     gone = transaction.all(
         "SELECT set_id, number FROM revisions WHERE set_id = ? AND number <= ?",
         (target.id, target.revision - kept),

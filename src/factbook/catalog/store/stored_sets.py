@@ -25,13 +25,13 @@ from factbook.catalog.sets import Prepared, PreparedPush, PushRules
 from factbook.catalog.store import conditions, diff, locks, revisions
 from factbook.catalog.store.diff import Existing, Guards, SetRow, WritePlan
 from factbook.catalog.store.index_rows import (
+    PORTION,
     Derived,
     DerivedDiff,
     EntitySearchRow,
     Interned,
     RelationRenderer,
     split_documents,
-    split_portions,
 )
 from factbook.catalog.store.locks import WriteLocks
 from factbook.catalog.store.revisions import SetRevision
@@ -112,9 +112,12 @@ def apply_plan(
         )
         revisions.trim_revisions_of_set(transaction, target, kept)
     changed = _Changes(transaction, actor, target, held)
-    changed.remove(plan.removed)
-    changed.update([*plan.updated, *plan.taken])
-    changed.add(plan.added)
+    if plan.removed:
+        changed.remove(plan.removed)
+    if plan.updated or plan.taken:
+        changed.update([*plan.updated, *plan.taken])
+    if plan.added:
+        changed.add(plan.added)
     added = {item.ref: changed.ids[item.ref] for item in plan.added}
     changed.rendering.own(added)
     if target is not None:
@@ -188,7 +191,7 @@ class _Changes:
     def add(self, added: Sequence[Prepared]) -> None:
         refs = [item.ref for item in added]
         known = dict[str, tuple[int, str]]()
-        if refs and revisions.remembers_removed(self._transaction):
+        if revisions.remembers_removed(self._transaction):
             keys = {item.ref: self._memory_key(item.document) for item in added}
             known = revisions.recall_removed(self._transaction, keys)
         fresh = iter(take_numbers_aside(self._transaction, "entity", len(added) - len(known)))
@@ -217,7 +220,7 @@ class _Changes:
             self._transaction.insert("entities", _ENTITY_COLUMNS, rows)
             self._interned.insert(search_rows)
             self._insert_edges(edges)
-        if refs and not self._held.is_alone:
+        if not self._held.is_alone:
             revisions.check_removed(self._transaction, refs)
 
     def _memory_key(self, document: str) -> str:
@@ -226,7 +229,7 @@ class _Changes:
     def _lengths(self, stored: Sequence[Existing]) -> dict[int, int]:
         """The approximate lengths of these entities' documents, within a few characters."""
         lengths: dict[int, int] = {}
-        for portion in split_portions(item.id for item in stored):
+        for portion in slices((item.id for item in stored), PORTION):
             lengths |= self._transaction.all(
                 "SELECT id, length(body) FROM entities WHERE id IN LIST(?)", (portion,)
             )
@@ -291,7 +294,8 @@ def _write_membership(
     if plan.order is not None:
         _write_order(transaction, set_id, plan.order)
         return
-    _leave_set(transaction, set_id, plan.removed)
+    if plan.removed:
+        _leave_set(transaction, set_id, plan.removed)
     [last] = transaction.one(
         "SELECT coalesce(max(position), -1) FROM set_items WHERE set_id = ?", (set_id,)
     ) or (-1,)
