@@ -1,10 +1,10 @@
 """Two releases in turns on one machine: CPU of starts, reads and pushes, and memory at rest.
 
-python -m bench.releases FOLDER [PAIRS]     beside the checkout in that folder, after `make setup`
+A line has the ratio of this release to the other one, as the median of all pairs of measurements.
 """
 
+import argparse
 import os
-import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -119,8 +119,13 @@ def _print(figures: Figures, dialect: str) -> None:
 
 def main() -> None:
     """Measure everything on both databases; a ratio is the median of those of the pairs."""
-    other = Path(sys.argv[1]).resolve() / ".venv" / "bin" / "factbook"
-    pairs = int(sys.argv[2]) if len(sys.argv) > 2 else PAIRS
+    parser = argparse.ArgumentParser(prog="python -m bench.releases", description=__doc__)
+    parser.add_argument("folder", type=Path, help="checkout of the other release")
+    parser.add_argument("pairs", type=int, nargs="?", default=PAIRS, help="%(default)s by default")
+    options = parser.parse_args()
+    other = options.folder.resolve() / ".venv" / "bin" / "factbook"
+    if not other.exists():
+        parser.error(f"{other} is missing: run `make setup` in {options.folder}")
     cores = Cores.available()
     os.sched_setaffinity(0, {cores.load})
     with ExitStack() as stack:
@@ -130,7 +135,7 @@ def main() -> None:
         }
         for dialect in DIALECTS:
             for measure in (measure_starts, measure_reads, measure_pushes):
-                _print(measure(releases, dialect, pairs), dialect)
+                _print(measure(releases, dialect, options.pairs), dialect)
 
 
 if __name__ == "__main__":
