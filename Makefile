@@ -36,9 +36,9 @@ quick: setup ## Run the checks and tests nearest to what changed, on SQLite, in 
 	@$(BIN)/python -m tests.lanes quick
 
 # Some wait for the database or a process, so three at once keep two cores busy.
-test: test-notice setup ## Check everything, then run the tests on SQLite and on PostgreSQL
+test: test-notice setup ## Check everything, then run the tests on both databases (SLOW=1: the slow ones, too)
 	@$(MAKE) --no-print-directory --jobs 2 check-types compile-tests $(CHECKS)
-	FACTBOOK_TEST_SITE=site $(BIN)/pytest -n 3
+	FACTBOOK_TEST_SITE=site $(BIN)/pytest -n 3 $(if $(SLOW),-m "not system")
 
 # Otherwise each of the three would do it, at the same time.
 compile-tests: setup
@@ -51,7 +51,7 @@ test-notice:
 	@command -v git >/dev/null || \
 		{ echo 'The tests need Git; on Debian and Ubuntu: apt-get install git' >&2; exit 1; }
 	@[[ -e $(SETUP_STAMP) ]] || echo 'Installing what the tests need into .venv (650 MB)'
-	@echo 'Checks and tests take about five minutes on two cores'
+	@echo 'Checks and tests take about $(if $(SLOW),fifteen,five) minutes on two cores'
 
 test-system: setup ## Run the tests that need more than Python packages (TESTS=files or node ids)
 	scripts/install-system
