@@ -214,7 +214,9 @@ def settings(database: Database) -> dict[str, str]:
 
 def make_token(database: Database, folder: Path, command: Path = COMMAND) -> str:
     """A token with every permission; migrates the database first."""
-    every = ["--all"] if command == COMMAND else []  # earlier releases have no such option
+    # The first releases have no such option: their tokens have every permission.
+    usage = _said(database, folder, "token", "create", "--help", command=command)
+    every = ["--all"] if "--all" in usage else []
     return _said(database, folder, "token", "create", "bench", *every, command=command)
 
 
