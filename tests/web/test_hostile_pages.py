@@ -238,26 +238,27 @@ async def test_no_address_breaks_a_page_or_becomes_part_of_it(service: Service) 
     assert len(reader.read) > len(TEXTS)
 
 
-async def _open_with_every_parameter(service: Service, text: str) -> None:
+async def _open_with_every_parameter(service: Service, text: str) -> int:
+    """The number of different pages; each address was answered, and each page is harmless."""
     reader = Reader(await signed_in(service))
     for address in addresses(text):
         await reader.open(address)
     for path, name, _ in single_parameters():
         await reader.open(f"{path}?{name}={quote(text, safe='')}")
-    assert len(reader.read) > len({page.path for page in PAGES}) // 2
+    return len(reader.read)
 
 
 @pytest.mark.system  # for the time that it takes
 @pytest.mark.both_databases
 @pytest.mark.parametrize("text", REFUSED.values(), ids=REFUSED)
 async def test_no_text_that_a_database_refuses_breaks_a_page(service: Service, text: str) -> None:
-    await _open_with_every_parameter(service, text)
+    assert await _open_with_every_parameter(service, text) > len(_PATTERNS) // 2
 
 
 @pytest.mark.system  # for the time that it takes
 @pytest.mark.parametrize("text", RENDERED.values(), ids=RENDERED)
 async def test_no_text_in_any_parameter_breaks_a_page(service: Service, text: str) -> None:
-    await _open_with_every_parameter(service, text)
+    assert await _open_with_every_parameter(service, text) > len(_PATTERNS) // 2
 
 
 @pytest.mark.slow
