@@ -422,7 +422,7 @@ async def get_starter_scorecard(
 ) -> JsonReply[StarterDocuments]:
     """The starter's checks and scorecard, for the existing data sources.
 
-    Nothing is stored. `missing` has the checks that are left out because no data source has their
+    Stores nothing. `missing` lists the checks that are left out because no data source has their
     fact.
     """
     sources = await _list_sources(state)
@@ -444,7 +444,7 @@ async def adopt_starter_scorecard(
 ) -> JsonReply[AdoptedStarter]:
     """Create drafts of the starter's checks and scorecard, except for ids that exist already.
 
-    Nothing is evaluated until they are published.
+    They are evaluated once they are published.
     """
     sources, now = await _list_sources(state), state.clock()
     wanted = definition_writes.list_starter_documents(sources)

@@ -551,7 +551,7 @@ _MOST_EXPLAINED_RESULTS: Final = 50
 async def post_check_preview(request: Request, state: SourceContext) -> JsonReply[Preview]:
     """Counts by state as they are and as they would be with a check, and who would change.
 
-    With `facts`, entities are evaluated as if those were known. Nothing is written.
+    With `facts`, entities are evaluated as if those were known. Writes nothing.
     """
     asked = decode(await request.json_body(_LARGEST_PREVIEW, "a preview"), NewPreview)
     check = await _read_preview_check(asked, state)
@@ -624,7 +624,7 @@ async def post_entity_preview(request: Request, state: SourceContext) -> JsonRep
 
     Each entity is evaluated where it is, whoever pushes or imports it. A result that depends on
     facts from elsewhere, such as those of a code host, is not `decided`, and is no new failure.
-    Nothing is written.
+    Writes nothing.
     """
     async with state.admission.room_for_body(request, _LARGEST_TREE):
         asked = decode(await request.json_body(_LARGEST_TREE, "a preview"), NewEntityPreview)

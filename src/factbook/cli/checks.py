@@ -109,7 +109,7 @@ def preview_results(
 
     Check files are previewed for all entities; with --path, the entities of a working tree are
     previewed with the checks of the server. Results that depend on facts from elsewhere are marked,
-    and don't count as failures of the tree. Nothing is written. Exit code 1 means that an entity
+    and don't count as failures of the tree. This writes nothing. Exit code 1 means that an entity
     would newly fail a check; with --path, a required check. Exit code 2 means that something could
     not be read and was left out.
 

@@ -743,7 +743,7 @@ def _importer_findings(one: ImporterStatus, now: int) -> list[Finding]:
     findings = []
     if run is not None and run.state == "failed":
         what = f"{id_} read nothing: {run.error}."
-        advice = "What was imported stays. Then: factbook import run"
+        advice = "Imported entities stay. Fix the cause, then run: factbook import run"
         findings.append(problem(IMPORTERS, what, advice))
     elif run is not None and run.state == "partial":
         what = f"{id_} did not read everything: {run.error}."
