@@ -1,9 +1,9 @@
-"""A Python client lists the tools of a server and makes calls in one session, as calling.mjs does.
+"""Python clients list the tools of a server and make calls in one session, as calling.mjs does.
 
-    python host_client.py URL TOKEN CLIENT CALLS
+    python host_client.py < SESSIONS
 
-CLIENT is mcp (of generation 1), fastmcp or agents. It runs in an environment of its own, and prints
-one JSON object.
+SESSIONS is a JSON list of [client, URL, token, calls]; a client is mcp (of generation 1), fastmcp
+or agents. It runs in an environment of its own, and prints a JSON list with a report of each.
 """
 
 import asyncio
@@ -68,11 +68,15 @@ def plain(value: Any) -> Any:
     return value.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
 
-async def main(url: str, token: str, client: str, calls: str) -> None:
-    """Print the report."""
-    async with {"mcp": mcp, "fastmcp": fastmcp, "agents": agents}[client](url, token) as session:
-        sys.stdout.write(json.dumps(await report(session, json.loads(calls))))
+async def main() -> None:
+    """Print the reports."""
+    reports = []
+    for client, url, token, calls in json.load(sys.stdin):
+        connect = {"mcp": mcp, "fastmcp": fastmcp, "agents": agents}[client]
+        async with connect(url, token) as session:
+            reports.append(await report(session, calls))
+    sys.stdout.write(json.dumps(reports))
 
 
 if __name__ == "__main__":
-    asyncio.run(main(*sys.argv[1:]))
+    asyncio.run(main())

@@ -8,7 +8,7 @@ may not make. Every converter takes every tool. The Python environments are lock
 import asyncio
 import json
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import httpx2
@@ -51,38 +51,42 @@ REFUSED = "get-data-source-discovery"
 ALLOWED = "get-scorecard-discovery"
 
 
-def typescript(program: str, mode: str) -> Callable[[Server, Calls], Report]:
+class Sessions(NamedTuple):
+    """What a client found in two sessions: with every tool, and with a token that reads checks."""
+
+    wide: Report
+    narrow: Report
+
+
+Ask = Callable[[Server, Calls], Report]
+
+
+def typescript(program: str, mode: str) -> Ask:
     def ask(server: Server, calls: Calls) -> Report:
         return Report(**node.ask(program, server.url, server.token, mode, question=calls))
 
     return ask
 
 
-def in_environment(environment: str, client: str) -> Callable[[Server, Calls], Report]:
-    def ask(server: Server, calls: Calls) -> Report:
-        arguments = (server.url, server.token, client, json.dumps(calls))
-        return Report(**json.loads(hosts.run(environment, "host_client.py", *arguments)))
-
-    return ask
-
-
-CLIENTS = {
+ASKING: dict[str, Ask] = {
     "TypeScript SDK 1": typescript("client-1.mjs", "legacy"),
     "TypeScript SDK 2, legacy": typescript("client-2.mjs", "legacy"),
     "TypeScript SDK 2": typescript("client-2.mjs", "auto"),
-    "Python SDK 1": in_environment("hosts-1", "mcp"),
     "Python SDK 2": lambda server, calls: asyncio.run(python("auto", server, calls)),
-    "FastMCP 2": in_environment("hosts-1", "fastmcp"),
-    "FastMCP 3": in_environment("hosts-2", "fastmcp"),
-    "FastMCP 4": in_environment("hosts-3", "fastmcp"),
-    "OpenAI Agents SDK": in_environment("hosts-3", "agents"),
 }
+# To import them takes seconds, so those of an environment share a process.
+IN_ENVIRONMENTS = {
+    "hosts-1": {"Python SDK 1": "mcp", "FastMCP 2": "fastmcp"},
+    "hosts-2": {"FastMCP 3": "fastmcp"},
+    "hosts-3": {"FastMCP 4": "fastmcp", "OpenAI Agents SDK": "agents"},
+}
+CLIENTS = [*ASKING, *(client for clients in IN_ENVIRONMENTS.values() for client in clients)]
 EVERY_CLIENT = pytest.mark.parametrize("client", CLIENTS)
 
 
 def entity_of(client: str) -> str:
     """An entity for which this client alone requests an exemption."""
-    return f"web-{list(CLIENTS).index(client)}"
+    return f"web-{CLIENTS.index(client)}"
 
 
 def calls_of(client: str) -> Calls:
@@ -104,6 +108,37 @@ def calls_of(client: str) -> Calls:
             },
         ),
     ]
+
+
+def questions(client: str, server: Server) -> list[tuple[Server, Calls]]:
+    """What a client asks, and of whom, in the order of `Sessions`."""
+    return [
+        (server._replace(url=f"{server.url}{ALL}"), calls_of(client)),
+        (Server(f"{server.url}/mcp", server.narrow), [(REFUSED, {}), (ALLOWED, {})]),
+    ]
+
+
+@cache
+def sessions_of(client: str, server: Server) -> Sessions:
+    """What a client found."""
+    if client in ASKING:
+        return Sessions(*(ASKING[client](*each) for each in questions(client, server)))
+    [environment] = [name for name, clients in IN_ENVIRONMENTS.items() if client in clients]
+    return sessions_in(environment, server)[client]
+
+
+@cache
+def sessions_in(environment: str, server: Server) -> dict[str, Sessions]:
+    """What each client of an environment found."""
+    clients = IN_ENVIRONMENTS[environment]
+    asked = [
+        (kind, given.url, given.token, calls)
+        for client, kind in clients.items()
+        for given, calls in questions(client, server)
+    ]
+    said = hosts.run(environment, "host_client.py", stdin=json.dumps(asked))
+    reports = iter([Report(**each) for each in json.loads(said)])
+    return {client: Sessions(next(reports), next(reports)) for client in clients}
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +172,7 @@ def _is_in_effect(http: httpx2.Client, address: str) -> bool:
 @pytest.mark.spec("endpoint.all-toolsets")
 def test_a_client_lists_and_calls_every_tool(server: Server, client: str) -> None:
     calls = calls_of(client)
-    found = CLIENTS[client](server._replace(url=f"{server.url}{ALL}"), calls)
+    found = sessions_of(client, server).wide
     listed = {tool["name"]: tool for tool in found.tools}
     assert list(listed) == [name for name, _ in calls]
     assert found.refused == -32602
@@ -162,9 +197,7 @@ def test_a_client_lists_and_calls_every_tool(server: Server, client: str) -> Non
 def test_a_missing_permission_is_an_error_of_the_tool_and_the_session_goes_on(
     server: Server, client: str
 ) -> None:
-    calls: Calls = [(REFUSED, {}), (ALLOWED, {})]
-    narrow = Server(f"{server.url}/mcp", server.narrow)
-    found = CLIENTS[client](narrow, calls)
+    found = sessions_of(client, server).narrow
     names = {tool["name"] for tool in found.tools}
     assert ALLOWED in names
     assert REFUSED not in names
