@@ -1,7 +1,6 @@
 """Random writes of several people at once: what comes of them is what one after the other would."""
 
 import asyncio
-import os
 import random
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
@@ -19,14 +18,15 @@ from factbook.storage import Database
 from factbook.storage.database_url import open_database
 from tests.catalog.derived import order, verify
 from tests.service import NOON, component
+from tests.soak import SOAK, seeds
 
 RULES = PushRules(Annotator("factbook", "factbook"))
 ACTOR = Actor("user:default/tester", NOON)
 SETS = 5
 NAMES = 8
 PEOPLE = 8
-STEPS = 40 if os.environ.get("FACTBOOK_SOAK") else 6
-SEEDS = range(40 if os.environ.get("FACTBOOK_SOAK") else 2)
+STEPS = 40 if SOAK else 6
+SEEDS = seeds(1, soak=40)
 
 
 @pytest.fixture

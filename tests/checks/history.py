@@ -1,6 +1,5 @@
 """Random writes of several people: of entities, facts and checks, and what is done beside them."""
 
-import os
 import random
 from collections.abc import Sequence
 from typing import Any
@@ -23,10 +22,10 @@ from factbook.facts.pushed_facts import FactItem
 from factbook.facts.schema import Fact
 from factbook.storage import Database
 from tests.service import Time
+from tests.soak import seeds
 from tests.storage.evaluating import evaluating
 
-SOAK = bool(os.environ.get("FACTBOOK_SOAK"))
-SEEDS = range(60 if SOAK else 2)
+SEEDS = seeds(1, soak=60)
 RULES = PushRules(Annotator("factbook", "factbook"))
 SETS = ("one", "two", "three")
 NAMES = tuple("abcdefgh")

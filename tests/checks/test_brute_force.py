@@ -1,7 +1,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from factbook.checks.rules.checked_entity import CheckedEntity
@@ -13,6 +13,7 @@ from tests.checks import random_rules
 from tests.checks.brute_force import truth
 from tests.checks.making import NOW, check, entity, evaluated
 from tests.checks.sources import mistakes
+from tests.soak import examples
 
 FRESH = {"source": "one", "fact": "first.integer", "operator": "freshWithin", "value": {"days": 7}}
 WHY = {"source": "one", "fact": "first.integer", "operator": "reasonIs", "value": "not-applicable"}
@@ -20,7 +21,7 @@ STATES = {True: PASS, False: FAIL, None: UNKNOWN}
 
 
 @pytest.mark.slow
-@settings(max_examples=400)
+@examples(200)
 @given(random_rules.rules(), random_rules.facts(), random_rules.reasons())
 def test_a_rule_is_evaluated_as_its_description_says(rule: Any, facts: Any, reasons: Any) -> None:
     found = evaluated(check(rule), entity(facts, reasons))
@@ -29,7 +30,7 @@ def test_a_rule_is_evaluated_as_its_description_says(rule: Any, facts: Any, reas
 
 
 @pytest.mark.slow
-@settings(max_examples=100)
+@examples(50)
 @given(random_rules.rules(), random_rules.reasons())
 def test_without_facts_only_questions_about_knowledge_are_answered(rule: Any, reasons: Any) -> None:
     operators = {leaf.operator for _, leaf in walk_leaves(check(rule).rule)}
@@ -41,7 +42,7 @@ def test_without_facts_only_questions_about_knowledge_are_answered(rule: Any, re
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
+@examples(75)
 @given(random_rules.rules(), random_rules.facts(), st.data())
 def test_one_fact_more_turns_no_pass_into_a_fail(rule: Any, facts: Any, data: Any) -> None:
     """What is known already decides: a value that is found later changes only what was unknown."""
@@ -55,7 +56,7 @@ def test_one_fact_more_turns_no_pass_into_a_fail(rule: Any, facts: Any, data: An
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
+@examples(75)
 @given(random_rules.rules(), random_rules.facts(), st.integers(0, 70 * DAY))
 def test_nothing_changes_before_it_is_due(rule: Any, facts: Any, later: int) -> None:
     one, subject = check(rule), entity(facts)
@@ -68,7 +69,7 @@ def test_nothing_changes_before_it_is_due(rule: Any, facts: Any, later: int) -> 
 
 
 @pytest.mark.slow
-@settings(max_examples=200)
+@examples(100)
 @given(
     st.one_of(random_rules.rules(), random_rules.leaves()),
     st.one_of(random_rules.facts(), random_rules.every_fact()),
@@ -89,7 +90,7 @@ def test_what_values_alone_decide_has_the_same_outcome_without_reasons_and_times
         assert "reasonIs" in str(rule) or "freshWithin" in str(rule)
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(random_rules.rules())
 def test_every_rule_is_read_without_a_mistake(rule: Any) -> None:
     mistakes = list[tuple[str, str]]()
@@ -100,7 +101,7 @@ def test_every_rule_is_read_without_a_mistake(rule: Any) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=200)
+@examples(100)
 @given(random_rules.rules(), random_rules.every_fact())
 def test_a_rule_is_only_refused_as_constant_if_it_is(rule: Any, facts: Any) -> None:
     message = mistakes(check(rule)).get("rule", "")

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from factbook.checks.rules.check_definition import Check
@@ -12,6 +12,7 @@ from factbook.checks.rules.rule_evaluation import CompiledCheck, PartialEvaluati
 from factbook.checks.state import FAIL, INAPPLICABLE, OUT, PASS, UNKNOWN
 from tests.checks import random_rules
 from tests.checks.making import NOW, check, entity, evaluated
+from tests.soak import examples
 
 
 def decided(*checks: Check, **facts: Any) -> int | None:
@@ -27,7 +28,7 @@ def decided(*checks: Check, **facts: Any) -> int | None:
 
 
 @pytest.mark.slow
-@settings(max_examples=300)
+@examples(150)
 @given(
     random_rules.rules(),
     random_rules.facts(),

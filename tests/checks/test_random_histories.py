@@ -10,9 +10,10 @@ from structlog.testing import capture_logs
 from factbook.checks.results import evaluator
 from factbook.storage import Database
 from factbook.storage.database_url import open_database
-from tests.checks.history import SEEDS, SOAK, CheckWriter, attached, settle
+from tests.checks.history import SEEDS, CheckWriter, attached, settle
 from tests.checks.verification import verify
 from tests.service import Time
+from tests.soak import SOAK
 
 STEPS = 160
 PEOPLE = 6
