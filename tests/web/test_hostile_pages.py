@@ -3,7 +3,7 @@
 import asyncio
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 from urllib.parse import quote, urlsplit
 
@@ -39,6 +39,7 @@ RENDERED = {"markup": HOSTILE, "marks": "\u0315\u0316" * 20}
 TEXTS = (*REFUSED.values(), *RENDERED.values(), "\0", "-1", "../..", "javascript:x", "%")
 _OF_A_PAGE = 4
 _PATTERNS = [(page.path, compile_path(page.path)[0]) for page in PAGES if page.method == "GET"]
+_PATHS = [page.path for page in PAGES if page.method == "GET" and "{" not in page.path]
 # They lead elsewhere, are no pages, are for who is not signed in, or are asked for by a client.
 _NOT_WALKED = {"/static/{name}", "/live", "/sign-in", "/sign-in/openid", "/sign-in/openid/callback",
                "/welcome/{secret}", "/connect/check", oauth.AUTHORIZE_PATH}  # fmt: skip
@@ -203,8 +204,7 @@ def single_parameters() -> Iterator[tuple[str, str, str]]:
 
     The text changes with page and parameter, so that each of both gets all texts.
     """
-    pages = [page.path for page in PAGES if page.method == "GET" and "{" not in page.path]
-    for row, path in enumerate(pages):
+    for row, path in enumerate(_PATHS):
         for column, name in enumerate(_PARAMETERS):
             yield path, name, TEXTS[(row + column) % len(TEXTS)]
 
@@ -216,14 +216,30 @@ class Reader:
         self._visitor = visitor
         self.read = set[str]()
 
-    async def open(self, address: str) -> None:
+    async def open(self, address: str) -> tuple[int, str, str]:
+        """What makes an answer another one: its status, where it leads, and what it shows."""
         answer = await self._visitor.open(address)
         assert answer.status_code < 500, address
+        shown = _SECRETS.sub("", answer.text)
         if answer.headers["content-type"].startswith("text/html"):
-            assert not [mark for mark in MARKS if mark in answer.text], address
-            html = _SECRETS.sub("", answer.text)
-            assert html in self.read or is_harmless(html), address
-            self.read.add(html)
+            assert not [mark for mark in MARKS if mark in shown], address
+            assert shown in self.read or is_harmless(shown), address
+            self.read.add(shown)
+        return answer.status_code, answer.headers.get("location", ""), shown
+
+    async def open_with_each(self, path: str, names: Sequence[str], text: str) -> None:
+        """Open a page with a text in every parameter.
+
+        Each that changes the page has it alone; those that change nothing have it together.
+        """
+        plain = await self.open(path)
+        waiting = [names]
+        while waiting:
+            some = waiting.pop()
+            query = "&".join(f"{name}={quote(text, safe='')}" for name in some)
+            if await self.open(f"{path}?{query}") != plain and len(some) > 1:
+                middle = len(some) // 2
+                waiting += [some[:middle], some[middle:]]
 
 
 @pytest.mark.slow
@@ -243,8 +259,8 @@ async def _open_with_every_parameter(service: Service, text: str) -> int:
     reader = Reader(await signed_in(service))
     for address in addresses(text):
         await reader.open(address)
-    for path, name, _ in single_parameters():
-        await reader.open(f"{path}?{name}={quote(text, safe='')}")
+    for path in _PATHS:
+        await reader.open_with_each(path, _PARAMETERS, text)
     return len(reader.read)
 
 
