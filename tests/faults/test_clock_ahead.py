@@ -25,6 +25,8 @@ from tests.storage.snapshots import Snapshot, all_snapshots, load
 FAR = 400 * DAY
 BELIEVED = "factbook_housekeeping_clock_believed"
 POSTGRESQL = pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+# `start` needs an address of its own, which these tests replace by that of the empty database.
+REPLACED = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 # Of the tables, those in which rows are replaced all the time, or deleted for another reason.
 OTHERS = {"leases", "housekeeping", "retention_clock", "search_keys", "schema_migrations"}
 [NEWEST] = [one for one in all_snapshots() if one.schema == 10]
@@ -105,6 +107,7 @@ async def on_snapshot(start: StartService, url: str, snapshot: Snapshot) -> Serv
 
 
 @pytest.mark.slow
+@REPLACED
 @pytest.mark.spec("housekeeping.a-leap-deletes-nothing")
 async def test_a_start_with_a_clock_that_is_ahead_deletes_nothing_until_it_is_confirmed(
     filled: Service,
@@ -166,6 +169,7 @@ async def test_a_service_that_was_away_for_up_to_three_weeks_deletes_as_ever(
 
 
 @pytest.mark.slow
+@REPLACED
 async def test_a_database_of_an_early_release_is_not_emptied_by_its_upgrade(
     start: StartService, empty_database_url: str
 ) -> None:

@@ -80,6 +80,7 @@ async def test_a_server_that_does_not_answer_is_a_problem(look: Look) -> None:
     assert "s3cret" not in str(found)
 
 
+@SQLITE  # Each look is at `empty_database_url` instead.
 async def test_an_empty_database_and_an_old_schema_are_to_be_migrated(
     empty_database_url: str, look: Look
 ) -> None:
