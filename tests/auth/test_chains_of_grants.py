@@ -94,6 +94,7 @@ async def begun(service: Service) -> Grants:
 
 @pytest.mark.slow
 @pytest.mark.spec("roles.nobody-gives-more-than-they-have")
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(STEPS)
 async def test_no_chain_of_grants_gives_more_than_its_grantor_has(

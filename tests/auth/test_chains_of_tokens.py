@@ -49,6 +49,7 @@ def reach(token: dict[str, Any]) -> set[tuple[str, str]]:
 
 @pytest.mark.slow
 @pytest.mark.spec("token.narrowed-never-widens")
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(WISHES)
 async def test_no_chain_of_tokens_gives_more_than_its_first_has(
