@@ -14,6 +14,7 @@ from factbook.facts.freshness import Observation
 from factbook.facts.schema import Fact
 from factbook.storage import Database
 from tests.facts.test_store import NOW, add_entities
+from tests.soak import SOAK
 
 FACTS = (Fact("issues", "integer"), Fact("files", "set"), Fact("topics", "set"))
 MONTHS = Lifecycle(time_to_live={"days": 90})
@@ -105,7 +106,7 @@ async def test_a_chart_of_files_begins_with_those_of_its_first_row(database: Dat
 async def test_history_tells_the_same_however_it_is_stored(database: Database) -> None:
     await add_entities(database, WEB)
     chance, hour = random.Random(4), 0
-    for _ in range(300):
+    for _ in range(300 if SOAK else 100):
         hour += chance.choice([1, 1, 1, 5, 30])
         values: dict[str, object] = {"issues": chance.randrange(3)}
         values["files"] = chance.choice([FILES, FILES, FILES, MORE, ["README.md"]])
