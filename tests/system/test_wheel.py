@@ -3,13 +3,13 @@
 import os
 import subprocess
 import sys
-import venv
 from pathlib import Path
 
 import pytest
 
 from factbook.web import help
 from tests import processes
+from tests.system.test_chart import UV
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(600)]
 
@@ -26,11 +26,14 @@ def test_the_wheel_serves_from_an_environment_of_its_own(
     )
     [wheel] = tmp_path.glob("*.whl")
     home = tmp_path / "environment"
-    venv.create(home, with_pip=True)
-    pip: list[str | Path] = [home / "bin" / "python", "-m", "pip", "install", "--quiet"]
-    lock = ROOT / "requirements" / "runtime.lock"
-    subprocess.run([*pip, "--require-hashes", "-r", lock], check=True, cwd=tmp_path)
-    subprocess.run([*pip, "--no-deps", wheel], check=True, cwd=tmp_path)
+    install = ["pip", "install", "--python", str(home)]
+    lock = str(ROOT / "requirements" / "runtime.lock")
+    for words in (
+        ["venv", str(home)],
+        [*install, "--require-hashes", "--requirement", lock],
+        [*install, "--no-deps", str(wheel)],
+    ):
+        subprocess.run([UV, "--quiet", *words], check=True, cwd=tmp_path)
 
     monkeypatch.setattr(processes, "FACTBOOK", home / "bin" / "factbook")
     assert "PYTHONPATH" not in os.environ
