@@ -1,6 +1,7 @@
 """PostgreSQL that refuses: no connection left, locks of others, deadlocks, killed sessions, a
 replica in the place of the primary."""
 
+import os
 import random
 import time
 from collections.abc import Iterator
@@ -27,7 +28,7 @@ pytestmark = [pytest.mark.system, pytest.mark.timeout(2000)]
 MOST_CONNECTIONS = 16
 DEADLOCK_SECONDS = 1
 DEADLOCKS = 5
-KILLING_SECONDS = 15
+KILLS = 500 if os.environ.get("FACTBOOK_SOAK") else 40
 # What lets writers of the catalog in one by one, held by the one that waits.
 THE_OTHERS_LOCK = """
 SELECT pg_advisory_xact_lock(classid::int, objid::int) FROM pg_locks
@@ -183,12 +184,10 @@ def test_sessions_that_are_killed_at_random_lose_nothing(url: str, tmp_path: Pat
         traffic = Traffic(server, server.token())
         traffic.set_up()
         with traffic.flowing(), psycopg.connect(url, autocommit=True) as operator:
-            end = time.monotonic() + KILLING_SECONDS
-            while time.monotonic() < end:
+            while killed < KILLS:
                 killed += end_sessions(operator, 1)
                 time.sleep(chance.uniform(0.02, 0.2))  # the moment of the next death
             traffic.wait_for_success()
-        assert killed > KILLING_SECONDS
         assert traffic.wrong == []
         check_nothing_is_lost(traffic)
 
