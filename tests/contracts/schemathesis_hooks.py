@@ -15,6 +15,7 @@ from schemathesis.generation.meta import TestPhase
 
 from factbook import invisible
 
+PRINTABLE = r"\p{L}\p{M}\p{N}\p{P}\p{S}"
 KNOWN = "component:default/payments"
 SOME_TEXT = st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=1, max_size=8)
 PLACES = st.lists(SOME_TEXT | st.none(), max_size=2)
@@ -90,6 +91,7 @@ schemathesis.openapi.format("time-zone", st.sampled_from(["UTC", "Europe/Paris"]
 schemathesis.openapi.format("set-id", st.sampled_from(["payments", "other"]) | NAMES)
 schemathesis.openapi.format("entity-name", NAMES)
 schemathesis.openapi.format("token-name", NAMES)
+schemathesis.openapi.format("printable", st.text(SIGNS, min_size=1))
 schemathesis.openapi.format(
     "entity-uid", st.sampled_from(os.environ["KNOWN_UIDS"].split()) | st.uuids().map(str)
 )
@@ -102,9 +104,13 @@ def before_load_schema(context: schemathesis.HookContext, raw_schema: dict[str, 
 
 
 def write_out(value: Any, signs: str) -> None:
-    """Replace the classes in every pattern below a value."""
-    if isinstance(value, dict) and isinstance(value.get("pattern"), str):
-        value["pattern"] = value["pattern"].replace(r"\p{L}\p{M}\p{N}\p{P}\p{S}", signs)
+    """Replace the classes in every pattern below a value.
+
+    To draw from such a pattern takes seconds: a text without a format gets one to draw from.
+    """
+    if isinstance(value, dict) and PRINTABLE in str(value.get("pattern")):
+        value["pattern"] = value["pattern"].replace(PRINTABLE, signs)
+        value.setdefault("format", "printable")
     for each in value.values() if isinstance(value, dict) else value:
         if isinstance(each, dict | list):
             write_out(each, signs)
