@@ -44,8 +44,12 @@ def chromium() -> Iterator[Browser]:
 
 
 def arguments() -> list[str]:
-    """What Chromium is started with: its sandbox cannot be made by root, as in a container."""
-    return ["--no-sandbox"] if os.geteuid() == 0 else []
+    """What Chromium is started with: no GPU, not even one that the processor plays.
+
+    Its sandbox cannot be made by root, as in a container.
+    """
+    no_gpu = ["--disable-gpu", "--disable-software-rasterizer"]
+    return [*no_gpu, "--no-sandbox"] if os.geteuid() == 0 else no_gpu
 
 
 class Window:
