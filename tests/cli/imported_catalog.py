@@ -1,6 +1,7 @@
 """A catalog in a file, and `factbook import` into it from fakes of other systems."""
 
 import json
+import shutil
 import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
@@ -81,5 +82,7 @@ class Catalog:
 
 
 @pytest.fixture
-def catalog(factbook: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Catalog:
-    return Catalog(factbook, tmp_path / "factbook.db", monkeypatch)
+def catalog(
+    factbook: Command, migrated_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Catalog:
+    return Catalog(factbook, Path(shutil.copy(migrated_file, tmp_path)), monkeypatch)

@@ -1,5 +1,6 @@
 """Each way an import can fail, wholly or in part: its state, exit code, sentence and next step."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -474,9 +475,14 @@ ROWS = [
 @pytest.mark.slow
 @pytest.mark.parametrize("row", ROWS, ids=[f"{row.kind}-{row.fault}" for row in ROWS])
 def test_no_failure_is_silent(
-    row: Row, factbook: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    row: Row,
+    factbook: Command,
+    migrated_file: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    world = World(Catalog(factbook, tmp_path / "factbook.db", monkeypatch), tmp_path, monkeypatch)
+    path = Path(shutil.copy(migrated_file, tmp_path))
+    world = World(Catalog(factbook, path, monkeypatch), tmp_path, monkeypatch)
     world.kind = row.kind
     KINDS[row.kind](world)
     first = world.run()
