@@ -24,7 +24,7 @@ from tests.http.slow_reader import SlowReader
 from tests.service import Service
 
 MEBIBYTE = 1024 * 1024
-LENGTH = 32 * MEBIBYTE
+LENGTH = 16 * MEBIBYTE
 
 
 async def large_pieces() -> AsyncIterator[bytes]:

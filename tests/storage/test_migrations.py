@@ -46,11 +46,11 @@ def test_two_processes_that_start_at_once_on_a_new_file_apply_them_once(tmp_path
             stderr=subprocess.PIPE,
             text=True,
         )
-        for _ in range(3)
+        for _ in range(2)
     ]
     printed = [starter.communicate(timeout=60) for starter in starters]
-    assert [starter.returncode for starter in starters] == [0, 0, 0], printed
-    assert sorted(out.split() for out, _ in printed) == [[], [], list_migrations()]
+    assert [starter.returncode for starter in starters] == [0, 0], printed
+    assert sorted(out.split() for out, _ in printed) == [[], list_migrations()]
 
 
 async def test_a_migration_that_fails_leaves_the_schema_as_it_was(database_url: str) -> None:
