@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from importlib import import_module
+from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
@@ -46,6 +47,18 @@ from tests.importers.identity_hosts import GiteaHost, GithubHost, GitlabHost, Id
 from tests.service import PUSH, Service, component
 
 pytestmark = pytest.mark.both_databases
+
+# Statements are the same whichever the host is.
+EACH_HOST = pytest.mark.parametrize(
+    ("database_url", "kind"),
+    [
+        ("sqlite", GithubHost),
+        ("sqlite", GitlabHost),
+        ("sqlite", GiteaHost),
+        ("postgresql", GithubHost),
+    ],
+    indirect=["database_url"],
+)
 
 DATA: Final = Path(__file__).parent.parent / "data"
 SHOP: Final = "component:default/shop"
@@ -158,7 +171,7 @@ async def misplaced(host: IdentityHost, service: Service, read: Any) -> list[str
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [GithubHost, GitlabHost, GiteaHost])
+@EACH_HOST
 async def test_what_belongs_to_a_thing_goes_where_it_goes(
     service: Service, kind: type[IdentityHost]
 ) -> None:
@@ -167,8 +180,14 @@ async def test_what_belongs_to_a_thing_goes_where_it_goes(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("backwards", [False, True])
-@pytest.mark.parametrize("polls", [False, True])
+@pytest.mark.parametrize(
+    ("database_url", "backwards", "polls"),
+    [
+        *product(["sqlite"], [False, True], [False, True]),
+        ("postgresql", True, True),
+    ],
+    indirect=["database_url"],
+)
 async def test_events_in_any_order_lead_to_the_same(
     service: Service, *, backwards: bool, polls: bool
 ) -> None:
@@ -183,7 +202,11 @@ async def test_events_in_any_order_lead_to_the_same(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [GithubHost, GitlabHost])
+@pytest.mark.parametrize(
+    ("database_url", "kind"),
+    [("sqlite", GithubHost), ("sqlite", GitlabHost), ("postgresql", GithubHost)],
+    indirect=["database_url"],
+)
 async def test_a_repository_that_goes_to_another_organization_stays_the_same(
     service: Service, kind: type[IdentityHost]
 ) -> None:
@@ -297,7 +320,7 @@ async def rights(service: Service, word: str) -> dict[str, str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [GithubHost, GitlabHost, GiteaHost])
+@EACH_HOST
 async def test_rights_of_a_group_stay_with_the_group_and_never_go_to_its_namesake(
     start: StartService, kind: type[IdentityHost]
 ) -> None:
