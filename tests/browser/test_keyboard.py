@@ -159,7 +159,11 @@ def test_the_focus_is_seen_wherever_it_goes(shop: Shop, path: str, size: tuple[i
     with shop.window(size=size) as window:
         keyboard = Keyboard(window)
         keyboard.open(path)
+        # The navigation is the same on all pages, and gone through on one.
+        if path != "/":
+            assert next(keyboard.steps()) == "Skip to content"
+            window.page.keyboard.press("Enter")
         forth = list(keyboard.steps())
-        assert forth[0] == "Skip to content"
+        assert len(forth) > 1
         back = list(islice(keyboard.steps("Shift+Tab"), len(forth)))
         assert back == forth[::-1]
