@@ -131,8 +131,7 @@ async def test_while_the_replica_lags_the_primary_serves_and_that_is_told_once(
 
 async def returned(database: Database) -> None:
     """Return when the replica serves again."""
-    while not await is_on_replica(database):
-        pass
+    await soon(lambda: is_on_replica(database))
 
 
 async def test_a_service_starts_without_its_replica_and_uses_it_once_it_is_there(
