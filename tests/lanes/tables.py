@@ -348,10 +348,10 @@ SYSTEM: Final[dict[str, tuple[str, ...]]] = {
     "tests/storage/schemas/": ("tests/system/test_killed_migration.py",),
     "tests/system/": ("tests/system/",),
     "tests/system/chart_rendering.py": ("tests/system/test_chart.py",),
-    "tests/system/database_image/": ("tests/system/test_image.py",),
     "tests/system/helm_package.py": ("tests/system/test_release.py",),
     "tests/system/image_export.py": ("tests/system/test_release.py",),
     "tests/system/noon.py": ("tests/system/test_every_vendor.py",),
+    "tests/system/start_database": ("tests/system/test_image.py",),
     "tests/system/units_image/": ("tests/system/test_image.py",),
 }
 

@@ -10,12 +10,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import yaml
 
+from tests.postgresql_programs import packaged_programs
 from tests.processes import free_port
-from tests.system.containers import ROOT, USER, Image
+from tests.system.containers import BASE, ROOT, USER, Image
 from tests.waiting import until
 
 _COMPOSE = Path(sys.executable).with_name("podman-compose")
@@ -41,6 +42,10 @@ class Composition:
         found = cls(image, folder / "deploy" / name)
         found._prepare()
         try:
+            # podman-compose starts what depends on the database without waiting for its health.
+            if "  database:" in found._file.read_text():
+                found.compose("up", "--no-build", "--detach", "database")
+                found.wait_until_healthy("database")
             found.compose("up", "--no-build", "--detach")
             yield found
         finally:
@@ -87,5 +92,21 @@ class Composition:
         port = self.url.rpartition(":")[2]
         text = self._file.read_text().replace("127.0.0.1:8000:8000", f"127.0.0.1:{port}:8000")
         self._file.write_text(text)
-        services = {"database": {"image": self._image.database}} if "  database:" in text else {}
+        services = {"database": _database()} if "  database:" in text else {}
         (self.folder / "own.yml").write_text(yaml.safe_dump({"services": services}))
+
+
+def _database() -> dict[str, Any]:
+    """A service with PostgreSQL from the Python package, which brings its own libraries."""
+    programs = packaged_programs().folder
+    packages = programs.parents[2]
+    place = Path("/opt/postgresql")
+    return {
+        "image": BASE,
+        "command": ["/start"],
+        "environment": {"PATH": f"{place / programs.relative_to(packages)}:/usr/bin:/bin"},
+        "volumes": [
+            f"{packages}:{place}:ro",
+            f"{ROOT / 'tests/system/start_database'}:/start:ro",
+        ],
+    }

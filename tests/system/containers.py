@@ -12,16 +12,14 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
 USER = 10001
-_BASE = "localhost/base"
+BASE = "localhost/base"
 # The name that the compose files have for it.
 _IMAGE = "localhost/factbook:local"
-_DATABASE = "localhost/database"
 _PACKAGES = "python3,python3-venv,python-is-python3,ca-certificates"
 _CERTIFICATES = "/etc/ssl/certs"
 # What the compose files and the chart give each container.
@@ -136,16 +134,10 @@ class Image:
         file.chmod(0o755)
         return file
 
-    @cached_property
-    def database(self) -> str:
-        """The name of an image of PostgreSQL, which is built when first asked for."""
-        self.build(ROOT / "tests/system/database_image", _DATABASE)
-        return _DATABASE
-
     def _build(self) -> None:
         base = self._store / "base.tar"
         _make_base(base)
-        self.run("import", base, _BASE)
+        self.run("import", base, BASE)
         base.unlink()
         settings = self._store / "pip.conf"
         settings.write_text(f"[global]\ncert = {_CERTIFICATES}/ca-certificates.crt\n")
@@ -153,7 +145,7 @@ class Image:
             ROOT,
             _IMAGE,
             *("--volume", f"{_CERTIFICATES}:{_CERTIFICATES}:ro"),
-            *("--volume", f"{settings}:/etc/pip.conf:ro", "--build-arg", f"BASE={_BASE}"),
+            *("--volume", f"{settings}:/etc/pip.conf:ro", "--build-arg", f"BASE={BASE}"),
         )
 
     def build(self, folder: Path, name: str, *options: str) -> None:
