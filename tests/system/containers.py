@@ -21,6 +21,8 @@ BASE = "localhost/base"
 # The name that the compose files have for it.
 _IMAGE = "localhost/factbook:local"
 _PACKAGES = "python3,python3-venv,python-is-python3,ca-certificates"
+# The base image that is named there has none of these either.
+_SLIM = 'cd "$1/usr/share" && rm -rf doc/* locale/* man/*'
 _CERTIFICATES = "/etc/ssl/certs"
 # What the compose files and the chart give each container.
 _CONFINED = (
@@ -162,8 +164,9 @@ def _make_base(file: Path) -> None:
     listed = Path("/etc/apt/sources.list")
     known = [str(one) for one in (*sources, listed) if one.exists()]
     command = ["mmdebstrap", "--quiet", "--variant=minbase", f"--include={_PACKAGES}"]
+    options = ["--dpkgopt=force-unsafe-io", f"--customize-hook={_SLIM}"]
     done = subprocess.run(
-        [*command, _release(), file, *known],
+        [*command, *options, _release(), file, *known],
         capture_output=True,
         text=True,
         timeout=500,
