@@ -76,7 +76,7 @@ class Composition:
             lambda: self._image.succeeds("healthcheck", "run", name),
             _HEALTHY_SECONDS,
             told=lambda: self._image.run("logs", name, check=False),
-            pause=0.5,
+            pause=2,
         )
 
     def _prepare(self) -> None:

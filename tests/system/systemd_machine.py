@@ -51,7 +51,7 @@ class SystemdMachine:
         until(
             lambda: self._image.succeeds("exec", _NAME, python, "-c", ask),
             told=lambda: self.run("journalctl", "--no-pager", check=False),
-            pause=0.5,
+            pause=2,
         )
 
     def confinement(self, unit: str) -> dict[str, str]:

@@ -165,7 +165,8 @@ def test_pods_that_are_ended_while_they_are_pushed_to_and_collect_lose_nothing(
             server.start()
         worker = begun_worker(server)
         with server.client(token) as client:
-            until(lambda: all(is_known(client, name) for name in NAMES), pause=0.5)
+            for name in NAMES:
+                until(partial(is_known, client, name), pause=0.5)
             for one in pushers:
                 check_set(client, one, ids)
         worker.terminate()
