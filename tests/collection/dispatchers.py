@@ -26,6 +26,15 @@ ALONE_AND_SHARING = pytest.mark.parametrize(
 )
 
 
+# For days that are simulated: what both databases have in common on one process is tried once.
+ALONE_OR_SHARING = pytest.mark.parametrize(
+    ("database_url", "sharing"),
+    [("sqlite", False), ("postgresql", True)],
+    indirect=["database_url"],
+    ids=["sqlite", "postgresql, sharing"],
+)
+
+
 class SharingWorker:
     """The worker that leads; others on the same database take lanes from it."""
 

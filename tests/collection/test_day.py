@@ -12,7 +12,7 @@ from factbook.clock import DAY, HOUR, MINUTE
 from factbook.facts.datasource import Lifecycle
 from factbook.scheduling import runs
 from factbook.worker import Worker
-from tests.collection.dispatchers import ALONE_AND_SHARING, dispatcher
+from tests.collection.dispatchers import ALONE_OR_SHARING, dispatcher
 from tests.collection.madeup import (
     DENIED,
     DOWN,
@@ -103,7 +103,7 @@ class Day:
 
 @pytest.mark.system  # for the time that it takes
 @pytest.mark.timeout(1200)
-@ALONE_AND_SHARING
+@ALONE_OR_SHARING
 async def test_a_day_of_several_sources_with_faults_leaves_nothing_behind(
     service: Service, sharing: bool
 ) -> None:

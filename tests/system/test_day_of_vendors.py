@@ -12,7 +12,7 @@ from factbook.clock import DAY, HOUR, MINUTE
 from factbook.integrations import SOURCES
 from factbook.scheduling import runs
 from factbook.worker import Worker
-from tests.collection.dispatchers import ALONE_AND_SHARING, dispatcher
+from tests.collection.dispatchers import ALONE_OR_SHARING, dispatcher
 from tests.collection.test_day import count_objects
 from tests.collection.tools import ToolWorld
 from tests.conftest import StartService
@@ -125,7 +125,7 @@ class Day:
         return int(row[0])
 
 
-@ALONE_AND_SHARING
+@ALONE_OR_SHARING
 async def test_a_day_of_every_vendor_with_faults_leaves_nothing_behind(
     start: StartService, sharing: bool
 ) -> None:
