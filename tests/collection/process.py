@@ -1,15 +1,11 @@
 """A worker in a process of its own, with a made-up vendor that takes its time.
 
-    python -m tests.collection.process DATABASE_URL ASKED AT_ONCE LATENCY [SHARING [AHEAD]]
-
-Every target that the vendor is asked for becomes a line of the file ASKED. Of its batches AT_ONCE
-may be under way, and each takes LATENCY seconds. With SHARING "true" workers share the work. The
-clock of the process is AHEAD seconds ahead. A target of KILLER ends the process.
+Every target that the vendor is asked for becomes a line of the file `asked`. A target of KILLER
+ends the process.
 """
 
 import asyncio
 import os
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -53,20 +49,19 @@ def made_up(vendor: Vendor, at_once: int) -> Integration:
 
 
 def main(
-    database_url: str,
-    asked: str,
-    at_once: str,
-    latency: str,
-    sharing: str = "false",
-    ahead: str = "0",
+    database_url: str, asked: Path, at_once: int, latency: float, sharing: bool, ahead: float
 ) -> None:
-    advance(float(ahead))
+    """Work, with `at_once` batches under way of `latency` seconds each.
+
+    The clock of the process is `ahead` seconds ahead.
+    """
+    advance(ahead)
     settings = Settings(database_url=database_url)
     logs.configure_logs(settings)
-    vendor = SlowVendor(Path(asked), float(latency))
-    integrations = (made_up(vendor, int(at_once)),)
+    vendor = SlowVendor(asked, latency)
+    integrations = (made_up(vendor, at_once),)
     app = Application(settings, integrations=integrations, connect=lambda _: vendor.client)
-    asyncio.run(commands.run_collector(app, LaneCollector if sharing == "true" else None))
+    asyncio.run(commands.run_collector(app, LaneCollector if sharing else None))
 
 
 def advance(seconds: float) -> None:
@@ -74,7 +69,3 @@ def advance(seconds: float) -> None:
     whole, nanoseconds = time.time, time.time_ns
     time.time = lambda: whole() + seconds
     time.time_ns = lambda: nanoseconds() + int(seconds * 1e9)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

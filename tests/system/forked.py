@@ -1,23 +1,26 @@
-"""Server processes that are forked from one that has loaded all modules.
+"""Processes that are forked from one that has loaded all modules.
 
-To load them takes 2.4 seconds of a processor, which tests that kill hundreds of processes do not
-have. A fork shares nothing with others but what is only read.
+To load them takes 2.4 seconds of a processor, which tests that kill many processes do not have. A
+fork shares nothing with others but what is only read.
 """
 
 import multiprocessing
 import os
 import signal
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import Any
 
 from tests.processes import Process, ServerProcess
 from tests.system import busy
 
+_PRELOADED = [__name__, "tests.collection.process"]
 
-class _Forked:
+
+class ForkedProcess:
     """A forked process in the words of `subprocess`."""
 
     def __init__(self, process: BaseProcess) -> None:
@@ -31,10 +34,37 @@ class _Forked:
     def poll(self) -> int | None:
         return self._process.exitcode
 
-    def wait(self, timeout: float) -> int:
+    def wait(self, timeout: float | None = None) -> int:
         self._process.join(timeout)
         assert self._process.exitcode is not None
         return self._process.exitcode
+
+    def send_signal(self, number: signal.Signals) -> None:
+        os.kill(self.pid, number)
+
+
+def fork(
+    main: Callable[..., None], *arguments: Any, environment: Mapping[str, str], log: Path
+) -> ForkedProcess:
+    """Begin a process that runs `main` in the folder of its log."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(_PRELOADED)
+    process = context.Process(target=_run, args=(main, arguments, environment, log))
+    process.start()
+    return ForkedProcess(process)
+
+
+def _run(
+    main: Callable[..., None], arguments: tuple[Any, ...], environment: Mapping[str, str], log: Path
+) -> None:
+    os.setsid()
+    os.chdir(log.parent)
+    os.environ.clear()
+    os.environ.update(environment)
+    with log.open("ab") as file:
+        for stream in (sys.stdout, sys.stderr):
+            os.dup2(file.fileno(), stream.fileno())
+    main(*arguments)
 
 
 class BusyServer(ServerProcess):
@@ -47,13 +77,8 @@ class BusyServer(ServerProcess):
 
     def _begun(self, *arguments: str) -> Process:
         assert not arguments
-        context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload([__name__])
-        process = context.Process(
-            target=_serve, args=(self.environment, self.log, str(self.asked), str(self.port))
-        )
-        process.start()
-        return _Forked(process)
+        arguments = str(self.asked), str(self.port)
+        return fork(busy.main, *arguments, environment=self.environment, log=self.log)
 
 
 @contextmanager
@@ -70,14 +95,3 @@ def two_busy_servers(
         for one in found:
             if one.is_running:
                 one.stop(signal.SIGKILL)
-
-
-def _serve(environment: Mapping[str, str], log: Path, asked: str, port: str) -> None:
-    os.setsid()
-    os.chdir(log.parent)
-    os.environ.clear()
-    os.environ.update(environment)
-    with log.open("ab") as file:
-        for stream in (sys.stdout, sys.stderr):
-            os.dup2(file.fileno(), stream.fileno())
-    busy.main(asked, port)

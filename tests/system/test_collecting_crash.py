@@ -1,10 +1,7 @@
 """A worker that is killed in the middle of a run: no fact is lost, none is stored twice."""
 
-import json
 import os
 import signal
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -20,10 +17,11 @@ from factbook.scheduling import runs
 from factbook.storage import Database
 from tests.collection.dispatchers import ALONE_AND_SHARING
 from tests.collection.madeup import Vendor, repository
-from tests.collection.process import SIZE, made_up
+from tests.collection.process import SIZE, made_up, main
 from tests.conftest import StartService
 from tests.processes import clean_environment
 from tests.service import Service
+from tests.system.forked import ForkedProcess, fork
 from tests.waiting import TAKEN_OVER, soon
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(2000)]
@@ -31,8 +29,6 @@ pytestmark = [pytest.mark.system, pytest.mark.timeout(2000)]
 ENTITIES = 300
 KILLED_AFTER = 60
 AT_ONCE = 2
-PROCESS = [sys.executable, "-m", "tests.collection.process"]
-ROOT = Path(__file__).parent.parent.parent
 
 
 @contextmanager
@@ -44,19 +40,14 @@ def worker(
     latency: float = 0.05,
     sharing: bool = False,
     ahead: float = 0,
-) -> Iterator[subprocess.Popen[bytes]]:
+) -> Iterator[ForkedProcess]:
     """A worker's process; stopped at the end of the block."""
-    with asked.with_suffix(".log").open("ab") as log:
-        process = subprocess.Popen(
-            [
-                *(*PROCESS, database_url, str(asked), str(at_once), str(latency)),
-                *(json.dumps(sharing), str(ahead)),
-            ],
-            env=clean_environment(),
-            cwd=ROOT,
-            stdout=log,
-            stderr=log,
-        )
+    process = fork(
+        main,
+        *(database_url, asked, at_once, latency, sharing, ahead),
+        environment=clean_environment(),
+        log=asked.with_suffix(".log"),
+    )
     try:
         yield process
     finally:

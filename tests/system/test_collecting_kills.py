@@ -7,7 +7,6 @@ import asyncio
 import os
 import random
 import signal
-import subprocess
 import sys
 from contextlib import AbstractContextManager, ExitStack, suppress
 from pathlib import Path
@@ -24,6 +23,7 @@ from tests.collection.madeup import Vendor, repository
 from tests.collection.process import KILLER, SIZE, made_up
 from tests.conftest import StartService
 from tests.service import Service
+from tests.system.forked import ForkedProcess
 from tests.system.test_collecting_crash import worker
 from tests.waiting import TAKEN_OVER, soon
 
@@ -48,7 +48,7 @@ class Workers:
         self._sharing = sharing
         self._stack = ExitStack()
         self._ahead = AHEAD[service.state.database.dialect]
-        self.running: dict[int, subprocess.Popen[bytes]] = {}
+        self.running: dict[int, ForkedProcess] = {}
 
     def complete(self) -> None:
         """Start those that are not there."""
@@ -56,7 +56,7 @@ class Workers:
             if number not in self.running or self.running[number].poll() is not None:
                 self.running[number] = self._stack.enter_context(self._worker(number))
 
-    def _worker(self, number: int) -> AbstractContextManager[subprocess.Popen[bytes]]:
+    def _worker(self, number: int) -> AbstractContextManager[ForkedProcess]:
         return worker(
             self.service.database_url,
             self._folder / str(number),
@@ -70,7 +70,7 @@ class Workers:
         """Stop all."""
         self._stack.close()
 
-    async def leader(self) -> subprocess.Popen[bytes] | None:
+    async def leader(self) -> ForkedProcess | None:
         """The one that leads, if it is known."""
         row = await self.service.state.database.one(
             "SELECT holder FROM leases WHERE name = 'collector'"
