@@ -70,9 +70,8 @@ async def rows(service: Service, table: str, condition: str = "1 = 1") -> int:
 
 
 @ALONE_AND_SHARING
-@pytest.mark.parametrize("returns", [True, False], ids=["that returns", "that never returns"])
 async def test_a_run_survives_the_death_of_a_worker(
-    start: StartService, tmp_path: Path, returns: bool, sharing: bool
+    start: StartService, tmp_path: Path, sharing: bool
 ) -> None:
     service = await start()
     await service.push("all", *(repository(f"part-{number}") for number in range(ENTITIES)))
@@ -90,8 +89,7 @@ async def test_a_run_survives_the_death_of_a_worker(
         os.kill(victim.pid, signal.SIGKILL)
         victim.wait()
     assert counted(first).total() < ENTITIES
-    # Either way it is another process, which knows nothing of the first.
-    with worker(service.database_url, first if returns else second, sharing=sharing):
+    with worker(service.database_url, second, sharing=sharing):
         await soon(has_ended, TAKEN_OVER)
 
     [health] = (await runs.fetch_health(service.state.database)).values()
