@@ -31,10 +31,12 @@ def until(
         time.sleep(pause)
 
 
-async def soon(holds: Callable[[], Awaitable[Any]], seconds: float = LONG) -> None:
+async def soon(
+    holds: Callable[[], Awaitable[Any]], seconds: float = LONG, *, pause: float = _PAUSE_SECONDS
+) -> None:
     """Look again and again from a task until it holds; raises AssertionError."""
     end = time.monotonic() + seconds
     while not await holds():
         if time.monotonic() > end:
             raise AssertionError(f"It did not come about within {seconds:.0f} seconds.")
-        await asyncio.sleep(_PAUSE_SECONDS)
+        await asyncio.sleep(pause)

@@ -90,7 +90,7 @@ async def test_a_run_survives_the_death_of_a_worker(
         victim.wait()
     assert counted(first).total() < ENTITIES
     with worker(service.database_url, second, sharing=sharing):
-        await soon(has_ended, TAKEN_OVER)
+        await soon(has_ended, TAKEN_OVER, pause=0.5)
 
     [health] = (await runs.fetch_health(service.state.database)).values()
     assert health.last is not None

@@ -133,7 +133,7 @@ async def next_run(service: Service, before: int | None) -> int:
             found.append(health.running)
         return bool(found)
 
-    await soon(is_under_way, TAKEN_OVER)
+    await soon(is_under_way, TAKEN_OVER, pause=0.2)
     return found[-1].id
 
 
@@ -145,7 +145,7 @@ async def end_of(service: Service, run_id: int) -> RunRecord:
         found = await runs.fetch_run(database, run_id)
         return found is not None and found.finished_at is not None
 
-    await soon(has_ended, TAKEN_OVER)
+    await soon(has_ended, TAKEN_OVER, pause=0.5)
     found = await runs.fetch_run(database, run_id)
     assert found is not None
     return found
@@ -167,7 +167,7 @@ async def test_a_batch_that_ends_its_process_is_given_up_and_holds_no_other_back
         return health is not None and health.last is not None
 
     try:
-        await soon(has_ended, TAKEN_OVER)
+        await soon(has_ended, TAKEN_OVER, pause=0.5)
     finally:
         workers.close()
     [listed] = await runs.list_given_up_batches(service.state.database)
