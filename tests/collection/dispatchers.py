@@ -26,7 +26,7 @@ ALONE_AND_SHARING = pytest.mark.parametrize(
 )
 
 
-# For days that are simulated: what both databases have in common on one process is tried once.
+# For simulated days: each database and each dispatcher once.
 ALONE_OR_SHARING = pytest.mark.parametrize(
     ("database_url", "sharing"),
     [("sqlite", False), ("postgresql", True)],

@@ -26,7 +26,7 @@ from tests.collection.tools import Dispatcher
 from tests.no_rest import NoRest
 from tests.service import NOON, Service, registry
 
-ENTITIES = 500
+ENTITIES = 250
 STEP = 10 * MINUTE
 KEPT = 3
 CADENCES = {

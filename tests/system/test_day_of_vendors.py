@@ -34,8 +34,8 @@ __all__ = ["no_pauses"]
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(1800)]
 
-ENTITIES = 2_000
-REPOSITORIES = 40  # at each code host
+ENTITIES = 600
+REPOSITORIES = 24  # at each code host, more than fit into one request or batch
 STEP = 10 * MINUTE
 FAULTS: list[Fault] = [
     bad_gateway,
