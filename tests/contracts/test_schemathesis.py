@@ -20,7 +20,7 @@ from tests.service import PUSH, component
 SCHEMATHESIS = Path(sys.executable).with_name("schemathesis")
 HERE = Path(__file__).parent
 SOAK = bool(os.environ.get("FACTBOOK_SOAK"))
-EXAMPLES = 1_000 if SOAK else 60
+EXAMPLES = 1_000 if SOAK else 20
 # A run for a change tries the same requests each time; `make soak` tries new ones.
 SEED = [] if SOAK else ["--seed", "16"]
 PHASES = {"examples", "coverage", "fuzzing", "stateful"}
