@@ -7,8 +7,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-# The forms of credentials that somebody could paste by mistake.
-_KNOWN: Final = re.compile(
+import re2
+
+# The forms of credentials that somebody could paste by mistake. Python's `re` takes 8 seconds for
+# the files of this repository, re2 a tenth of one.
+_KNOWN: Final = re2.compile(
     r"(?P<private_key>-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----\s+[A-Za-z0-9+/=]{40})"
     r"|(?P<github>\b(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{60,}))"
     r"|(?P<gitlab>\bglpat-[A-Za-z0-9_-]{20,})"
@@ -23,10 +26,9 @@ _KNOWN: Final = re.compile(
     r"|(?P<webhook>\bwhsec_[A-Za-z0-9+/]{40,})"
 )
 # A value given to something that is called like a secret, and so random that nobody made it up.
-_NAMED: Final = re.compile(
-    r"(?:secret|token|passw(?:or)?d|api_?key|credential)\w*[\"']?\s*[:=]\s*"
-    r"[\"']?([A-Za-z0-9+/_=-]{24,})",
-    re.IGNORECASE,
+_NAMED: Final = re2.compile(
+    r"(?i)(?:secret|token|passw(?:or)?d|api_?key|credential)\w*[\"']?\s*[:=]\s*"
+    r"[\"']?([A-Za-z0-9+/_=-]{24,})"
 )
 _LEAST_BITS: Final = 4.0  # for each character
 
