@@ -12,7 +12,7 @@ BIN := .venv/bin
 HELM ?= helm
 SITE ?= main
 PLATFORMS := amd64 arm64
-CHECKS := $(addprefix check-,types format lint layers documentation safety packages)
+CHECKS := $(addprefix check-,types format lint layers documentation packages)
 VERSION = $(shell $(PYTHON) scripts/release.py version)
 UV := $(BIN)/uv
 UV_STAMP := .venv/uv
@@ -89,9 +89,6 @@ check-layers:
 
 check-documentation:
 	$(BIN)/mkdocs build --strict --quiet
-
-check-safety:
-	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive src scripts examples
 
 # Advisories count wherever their service answers. AUDIT=required: it has to.
 check-packages:
