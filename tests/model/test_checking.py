@@ -15,13 +15,10 @@ from tests.model.reads import READS
 from tests.model.story import BACK, LOST, STALE, call, content, tell
 from tests.service import Service
 
+# What is tested here is the checker.
+pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+
 ACTOR = "user:default/reader"
-
-
-@pytest.fixture
-def database_url(sqlite_url: str) -> str:
-    """A SQLite file: what is tested here is the checker."""
-    return sqlite_url
 
 
 @pytest.fixture
