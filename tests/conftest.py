@@ -39,14 +39,13 @@ from tests.statements import StatementRecorder, report_statements
 TESTS: Final = Path(__file__).parent
 _USUAL_DATA: Final = "../shared/data"
 TOKEN_KEY = "a key of tests, long enough to be one"
-# The rooms that own tables, and those of locks, faults and processes.
+# The rooms of stores, and those of locks, faults and processes. Elsewhere `both_databases` is used.
 BOTH_DATABASES: Final = frozenset(
     [
         "auth",
         "catalog",
         "checks",
         "contracts",
-        "datasources",
         "events",
         "facts",
         "faults",
