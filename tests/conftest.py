@@ -44,7 +44,6 @@ BOTH_DATABASES: Final = frozenset(
     [
         "auth",
         "catalog",
-        "checks",
         "contracts",
         "events",
         "facts",

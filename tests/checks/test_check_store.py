@@ -10,6 +10,8 @@ from factbook.errors import ConflictError, InvalidItemsError, NotFoundError
 from factbook.storage import Database, Transaction
 from tests.service import NOON
 
+pytestmark = pytest.mark.both_databases
+
 ACTOR = "user:default/tester"
 
 

@@ -9,6 +9,8 @@ from factbook.storage import Database
 from tests.checks.catalog import CheckedCatalog, a_check, leaf
 from tests.service import NOON, Time
 
+pytestmark = pytest.mark.both_databases
+
 FIRST = NOON // DAY
 
 

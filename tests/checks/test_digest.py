@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -144,6 +145,7 @@ def test_a_test_says_so_also_when_nothing_changed() -> None:
     )
 
 
+@pytest.mark.both_databases
 async def test_a_digest_is_about_the_entities_of_a_group_and_those_below_it(
     database: Database,
 ) -> None:

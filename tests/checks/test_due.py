@@ -1,5 +1,7 @@
 """States that time changes, of more entities than a transaction takes."""
 
+import pytest
+
 from factbook.checks.results import evaluator, state_store
 from factbook.checks.results.evaluator import DueBatchSize
 from factbook.checks.results.state_store import StateCounts
@@ -9,6 +11,7 @@ from tests.checks.catalog import CheckedCatalog, a_check, leaf
 from tests.service import Time
 
 
+@pytest.mark.both_databases
 async def test_all_that_is_due_is_evaluated_in_batches_of_any_size(database: Database) -> None:
     time = Time()
     catalog = CheckedCatalog(database, time)

@@ -97,6 +97,7 @@ async def test_a_request_is_decided_for_what_has_another_name_by_then(
     assert await exempt(database) == {"new"}
 
 
+@pytest.mark.both_databases
 async def test_many_that_get_other_names_keep_each_its_own(
     database: Database, imports: Imports
 ) -> None:
@@ -117,6 +118,7 @@ async def test_an_exemption_of_what_is_removed_goes_to_nothing_else(
     assert await named(database) == [ref("old")]
 
 
+@pytest.mark.both_databases
 @pytest.mark.slow
 @pytest.mark.parametrize("what", ["approve", "revoke"])
 async def test_decisions_and_requests_while_a_name_changes_count_for_the_new_one(

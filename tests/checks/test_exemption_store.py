@@ -29,6 +29,8 @@ from factbook.storage import Database, Transaction
 from tests.facts.test_store import add_entities
 from tests.service import NOON
 
+pytestmark = pytest.mark.both_databases
+
 A, B = "component:default/a", "component:default/b"
 ANN = ExemptionActor("user:default/ann", may_decide=True)
 BOB = ExemptionActor("user:default/bob", may_decide=True)

@@ -68,6 +68,7 @@ async def test_a_check_that_raises_is_unknown_and_nothing_that_is_written_fails(
     assert [(one["check"], one["log_level"]) for one in failed] == [("few", "error")]
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("error", [RestartError(), UnavailableError("The database is away.")])
 async def test_errors_of_the_transaction_are_not_states(
     catalog: CheckedCatalog, error: Exception

@@ -83,6 +83,7 @@ async def counted(database: Database, slot: int = 1) -> dict[tuple[str, str, int
     }
 
 
+@pytest.mark.both_databases
 async def test_levels_counts_and_events_follow_what_is_written(database: Database) -> None:
     await in_effect(database, appliesTo={"kind": "component"})
     await grade(database, entity(1, PASS), entity(2, b""), entity(3, PASS, kind="api"))
@@ -205,6 +206,7 @@ async def test_a_removed_entity_is_counted_no_more(database: Database) -> None:
     assert await level_store.read_entity_levels(database, 1) == b""
 
 
+@pytest.mark.both_databases
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 async def test_after_any_history_counts_are_those_of_all_entities(

@@ -13,6 +13,8 @@ from tests.checks.catalog import CheckedCatalog, a_check, leaf
 from tests.checks.verification import verify
 from tests.service import Time
 
+pytestmark = pytest.mark.both_databases
+
 _COMPONENTS = 250
 _CHECKS = 20
 _WORK = """

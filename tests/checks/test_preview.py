@@ -50,6 +50,7 @@ async def test_those_that_would_fail_come_first(catalog: CheckedCatalog) -> None
     assert found.first == [("component:default/c", state.PASS, state.FAIL)]
 
 
+@pytest.mark.both_databases
 async def test_a_new_check_changes_those_that_it_is_about(catalog: CheckedCatalog) -> None:
     new = parse_check(a_check("new", leaf("spec.type", "equal", "service", "entity")))
     found = await preview_check(catalog.database, new, catalog.time(), 10, "tok_1")
@@ -62,6 +63,7 @@ async def test_a_new_check_changes_those_that_it_is_about(catalog: CheckedCatalo
     assert found.then == StateCounts(passing=1, failing=1)
 
 
+@pytest.mark.both_databases
 async def test_a_preview_can_be_of_some_entities_with_facts_as_they_would_be(
     catalog: CheckedCatalog,
 ) -> None:

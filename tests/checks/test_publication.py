@@ -49,6 +49,7 @@ async def test_a_check_gets_its_byte_and_leaves_those_of_others(catalog: Checked
     }
 
 
+@pytest.mark.both_databases
 async def test_states_that_end_before_the_slot_are_filled_up(catalog: CheckedCatalog) -> None:
     await catalog.publish(a_check("first", ON))
     await catalog.publish(a_check("gone", ON), a_check("second", OFF), settled=False)

@@ -15,6 +15,8 @@ from tests.checks.verification import verify
 from tests.service import Time
 from tests.soak import SOAK
 
+pytestmark = pytest.mark.both_databases
+
 STEPS = 160
 PEOPLE = 6
 TOGETHER = 40 if SOAK else 12

@@ -98,6 +98,7 @@ async def test_a_result_that_flips_often_is_marked(catalog: CheckedCatalog, time
     assert [one.is_flapping for one in (await of(catalog, "a")).results] == [False, False]
 
 
+@pytest.mark.both_databases
 async def test_entities_of_a_check_come_by_state_owner_and_kind_in_pages(
     catalog: CheckedCatalog,
 ) -> None:
@@ -119,6 +120,7 @@ async def test_entities_of_a_check_come_by_state_owner_and_kind_in_pages(
     assert await result_queries.list_check_rows(database, "nope", ResultFilter(), 10) == []
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("number", [3, 100_000], ids=["few", "many"])
 async def test_entities_that_are_counted_come_in_the_same_pages(
     catalog: CheckedCatalog, number: int
@@ -136,6 +138,7 @@ async def test_entities_that_are_counted_come_in_the_same_pages(
     assert await refs(ResultFilter(owners=["group:default/red", ""])) == ["a", "c"]
 
 
+@pytest.mark.both_databases
 async def test_counts_are_by_state_and_owner(catalog: CheckedCatalog) -> None:
     database = catalog.database
     assert await state_store.count_totals(database) == {
@@ -156,6 +159,7 @@ async def test_counts_are_by_state_and_owner(catalog: CheckedCatalog) -> None:
     }
 
 
+@pytest.mark.both_databases
 async def test_readers_see_the_version_before_until_every_entity_is_evaluated(
     catalog: CheckedCatalog, time: Time
 ) -> None:
@@ -173,6 +177,7 @@ async def test_readers_see_the_version_before_until_every_entity_is_evaluated(
     }
 
 
+@pytest.mark.both_databases
 async def test_a_check_that_was_deleted_leaves_nothing(catalog: CheckedCatalog, time: Time) -> None:
     database = catalog.database
     for id_ in ("on", "few"):
@@ -188,6 +193,7 @@ async def test_a_check_that_was_deleted_leaves_nothing(catalog: CheckedCatalog, 
         assert await database.one(read) is None
 
 
+@pytest.mark.both_databases
 async def test_what_time_changes_is_changed_when_it_is_due(
     catalog: CheckedCatalog, time: Time
 ) -> None:

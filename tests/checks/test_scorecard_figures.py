@@ -87,6 +87,7 @@ def totals(groups: Sequence[dict[str, Any]]) -> dict[str | None, Any]:
     }
 
 
+@pytest.mark.both_databases
 @pytest.mark.usefixtures("shop")
 async def test_a_group_has_the_figures_of_all_below_it(database: Database) -> None:
     found = await rollup(database, "owner")
@@ -127,6 +128,7 @@ async def test_groups_that_hold_each_other_are_shown_once_on_each_way(database: 
     assert found == {None: 1, LEAF: (3, {TOP: (3, {MIDDLE: 3})}), ANN: 1}
 
 
+@pytest.mark.both_databases
 @pytest.mark.usefixtures("shop")
 async def test_figures_by_system_domain_kind_and_label(database: Database) -> None:
     assert totals(await rollup(database, "system")) == {None: 4, "system:default/shop": 1}
@@ -153,6 +155,7 @@ async def test_what_has_no_results_has_no_figures(database: Database) -> None:
         await scorecard_figures.get_scorecard_in_effect(database, "readiness")
 
 
+@pytest.mark.both_databases
 @pytest.mark.usefixtures("shop")
 async def test_a_trend_has_what_was_kept_and_today_as_it_is(database: Database) -> None:
     async def keep(day: int) -> int:

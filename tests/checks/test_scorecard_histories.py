@@ -35,6 +35,8 @@ from tests.checks.scorecards import document as scorecard
 from tests.service import Time
 from tests.storage.evaluating import evaluating
 
+pytestmark = pytest.mark.both_databases
+
 ANN = ExemptionActor("user:default/ann", may_decide=True)
 BOB = ExemptionActor("user:default/bob", may_decide=True)
 CARDS = ("a", "b")

@@ -12,6 +12,8 @@ from factbook.storage import Database, Transaction
 from tests.checks.scorecards import ACTOR, add_checks, document, effect, publish, put, stored
 from tests.service import NOON
 
+pytestmark = pytest.mark.both_databases
+
 
 @pytest.fixture(autouse=True)
 async def checks(database: Database) -> None:

@@ -16,6 +16,8 @@ from tests.checks.making import problems
 from tests.checks.scorecards import document, put
 from tests.service import Time
 
+pytestmark = pytest.mark.both_databases
+
 UPPER = a_check("A", leaf("on", "equal", value=True))
 LOWER = a_check("a", leaf("on", "equal", value=False))
 READER = a_check("reader", leaf("A", "equal", "pass", source="checks"))

@@ -17,6 +17,8 @@ from tests.checks.test_scorecard_histories import verify as verify_levels
 from tests.checks.verification import verify
 from tests.service import Time
 
+pytestmark = pytest.mark.both_databases
+
 FEW = a_check("few", leaf("open", "lessThan", 1))
 _COUNTS = "SELECT slot, owner, passing FROM check_counts WHERE passing <> 0 ORDER BY slot, owner"
 _WRITTEN = (

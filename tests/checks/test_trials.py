@@ -25,6 +25,7 @@ async def catalog(database: Database) -> CheckedCatalog:
     return catalog
 
 
+@pytest.mark.both_databases
 async def test_a_push_commits_while_a_trial_is_evaluated(catalog: CheckedCatalog) -> None:
     loop, began, goes_on = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
 
