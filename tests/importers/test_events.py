@@ -30,8 +30,6 @@ from tests.integrations.github.asking import TOKEN, Collector
 from tests.service import PUSH, Service, Time, component
 from tests.web.visiting import signed_in, words
 
-pytestmark = pytest.mark.both_databases
-
 ABOUT = {"node_id": "R_1", "full_name": "acme/shop", "default_branch": "main"}
 SHOP, OTHER = "component:default/shop", "component:default/other"
 
@@ -172,6 +170,7 @@ async def test_a_push_does_not_wait_for_what_is_collected_with_the_same_credenti
     await asyncio.gather(*collecting)
 
 
+@pytest.mark.both_databases
 async def test_many_events_at_once_are_one_reading(world: World, shop: Repository) -> None:
     for _ in range(20):
         assert (await world.send(shop)).status_code == 202
@@ -275,6 +274,7 @@ async def test_what_an_event_leads_to_is_decided_by_a_run_at_once(
     assert await world.after(shop, "repository", action="deleted") == 1
 
 
+@pytest.mark.both_databases
 async def test_what_cannot_be_read_is_read_later(world: World, shop: Repository) -> None:
     edited(shop, file("cart"))
     world.fake.fail("graphql", faults.bad_gateway, times=9)
@@ -353,6 +353,7 @@ async def test_nothing_is_read_for_an_importer_that_takes_no_events(world: World
     assert answer.json()["error"]["message"] == wrong.json()["error"]["message"]
 
 
+@pytest.mark.both_databases
 async def test_hints_of_an_importer_that_is_gone_are_not_followed_and_are_forgotten(
     world: World, shop: Repository
 ) -> None:
@@ -379,6 +380,7 @@ async def test_hints_are_kept_while_an_importer_takes_no_events(
     assert await world.service.catalog("component:default/cart")
 
 
+@pytest.mark.both_databases
 async def test_a_delivery_that_comes_again_has_no_effect_for_a_day(
     world: World, shop: Repository
 ) -> None:
@@ -417,6 +419,7 @@ async def test_a_body_that_is_none_is_refused_and_loses_nothing(
     assert (await world.send(shop)).status_code == 202
 
 
+@pytest.mark.both_databases
 async def test_events_are_kept_over_a_restart_and_wait_for_a_run(
     world: World, shop: Repository
 ) -> None:

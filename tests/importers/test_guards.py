@@ -17,8 +17,6 @@ from factbook.storage import Database
 from tests.importers.reading import IMPORTER, PART, SET, Imports, item, part
 from tests.service import component
 
-pytestmark = pytest.mark.both_databases
-
 
 @pytest.fixture
 def imports(database: Database) -> Imports:
@@ -120,6 +118,7 @@ async def test_discarded_removals_stay_until_they_were_found_again(imports: Impo
     assert await imports.names() == ["c002", "c003"]
 
 
+@pytest.mark.both_databases
 async def test_what_is_found_again_during_an_apply_is_not_removed(imports: Imports) -> None:
     await imports.write(part(*items(1, 2)))
     await imports.write(part())
@@ -131,6 +130,7 @@ async def test_what_is_found_again_during_an_apply_is_not_removed(imports: Impor
     assert (record.state, record.read_at, list(record.held)) == ("complete", imports.now, [])
 
 
+@pytest.mark.both_databases
 async def test_a_discard_writes_nothing_over_a_reading_that_came_meanwhile(
     imports: Imports,
 ) -> None:
@@ -143,6 +143,7 @@ async def test_a_discard_writes_nothing_over_a_reading_that_came_meanwhile(
     assert (record.state, record.read_at, list(record.spared)) == ("complete", imports.now, [])
 
 
+@pytest.mark.both_databases
 async def test_a_reading_counts_with_a_discard_that_came_meanwhile(imports: Imports) -> None:
     await imports.write(part(*items(1, 2)))
     await imports.write(part())
@@ -154,6 +155,7 @@ async def test_a_reading_counts_with_a_discard_that_came_meanwhile(imports: Impo
     assert await imports.names() == ["c001", "c002"]
 
 
+@pytest.mark.both_databases
 async def test_a_first_reading_counts_with_another_that_came_meanwhile(imports: Imports) -> None:
     broken = ReadingProblem("", "answered 429")
     first = part(*items(1), complete=False, problems=[broken], rights=["public"])

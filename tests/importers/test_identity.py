@@ -46,8 +46,6 @@ from tests.importers.deliveries import SECRET, push_to
 from tests.importers.identity_hosts import GiteaHost, GithubHost, GitlabHost, IdentityHost, Things
 from tests.service import PUSH, Service, component
 
-pytestmark = pytest.mark.both_databases
-
 # Statements are the same whichever the host is.
 EACH_HOST = pytest.mark.parametrize(
     ("database_url", "kind"),
@@ -379,6 +377,7 @@ def test_events_of_every_importer_that_takes_them_are_in_the_table() -> None:
     assert about == {"push", "repository"}
 
 
+@pytest.mark.both_databases
 async def test_an_account_loses_the_rights_of_a_name_that_another_person_has(
     service: Service,
 ) -> None:

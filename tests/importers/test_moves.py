@@ -15,8 +15,6 @@ from tests.importers.organization import CATALOG, Organization, file, repository
 from tests.importers.reading import IMPORTER, PART, SET, Imports, item, part
 from tests.service import Service, component, resource
 
-pytestmark = pytest.mark.both_databases
-
 
 @pytest.fixture
 def imports(service: Service) -> Imports:
@@ -39,6 +37,7 @@ async def test_a_renamed_thing_keeps_its_id(service: Service, imports: Imports) 
     assert shown["metadata"]["uid"] == uid
 
 
+@pytest.mark.both_databases
 async def test_many_renames_are_no_removals(imports: Imports) -> None:
     await imports.write(part(*(thing(n, f"a{n}") for n in range(40))))
     uids = {n: await imports.uid(f"a{n}") for n in range(40)}
@@ -54,6 +53,7 @@ async def test_a_rename_is_seen_by_an_incomplete_reading_too(imports: Imports) -
     assert (await imports.names(), await imports.uid("new")) == (["new", "other"], uid)
 
 
+@pytest.mark.both_databases
 async def test_names_go_back_and_forth(imports: Imports) -> None:
     await imports.write(part(thing(1, "a")))
     uid = await imports.uid("a")
@@ -70,6 +70,7 @@ async def test_a_name_that_another_thing_takes_leads_to_that_thing(imports: Impo
     assert (await imports.uid("x"), await imports.uid("a")) == (first, second)
 
 
+@pytest.mark.both_databases
 async def test_things_swap_their_names(imports: Imports) -> None:
     await imports.write(part(thing(1, "a"), thing(2, "b"), thing(3, "c")))
     uids = [await imports.uid(name) for name in "abc"]
@@ -94,6 +95,7 @@ async def test_a_thing_stays_where_it_is_until_its_new_name_is_free(imports: Imp
     assert [await imports.uid(name) for name in "ab"] == uids
 
 
+@pytest.mark.both_databases
 async def test_a_removed_thing_that_comes_back_under_another_name_is_the_same(
     imports: Imports,
 ) -> None:
@@ -106,6 +108,7 @@ async def test_a_removed_thing_that_comes_back_under_another_name_is_the_same(
     assert await imports.uid("x") == uid
 
 
+@pytest.mark.both_databases
 async def test_a_restored_revision_gives_names_back(imports: Imports) -> None:
     await imports.write(part(thing(1, "a"), thing(2, "b")))
     uids = [await imports.uid(name) for name in "ab"]

@@ -21,8 +21,6 @@ from factbook.worker import sweep
 from tests.importers.madeup import ID, ImportingProcess, ImportWorld, MadeUpSystem
 from tests.importers.reading import item, part
 
-pytestmark = pytest.mark.both_databases
-
 
 @pytest.fixture
 def world(database: Database) -> ImportWorld:
@@ -147,6 +145,7 @@ async def test_held_removals_do_not_make_a_run_come_sooner(world: ImportWorld) -
     assert await world.names() == ["a", "b"]
 
 
+@pytest.mark.both_databases
 async def test_a_run_survives_the_process_that_began_it(world: ImportWorld) -> None:
     read, _ = world.held()
     await world.process.runner.tick()
@@ -164,6 +163,7 @@ async def test_a_run_survives_the_process_that_began_it(world: ImportWorld) -> N
     await world.process.runner.let_go()
 
 
+@pytest.mark.both_databases
 async def test_a_process_whose_run_was_taken_over_writes_nothing(world: ImportWorld) -> None:
     read, answer = world.held()
     silent = asyncio.create_task(world.process.work())
@@ -179,12 +179,14 @@ async def test_a_process_whose_run_was_taken_over_writes_nothing(world: ImportWo
     assert (run.state, run.attempts) == ("complete", 2)
 
 
+@pytest.mark.both_databases
 async def test_of_two_processes_one_begins_a_run(world: ImportWorld) -> None:
     processes = [world.another(name) for name in "abc"]
     await asyncio.gather(*(one.work() for one in processes))
     assert [run.state for run in await world.runs()] == ["complete"]
 
 
+@pytest.mark.both_databases
 async def test_a_process_that_stops_leaves_its_run_to_others_at_once(world: ImportWorld) -> None:
     read, _ = world.held()
     await world.process.runner.tick()
@@ -197,6 +199,7 @@ async def test_a_process_that_stops_leaves_its_run_to_others_at_once(world: Impo
     assert (await world.last()).state == "complete"
 
 
+@pytest.mark.both_databases
 async def test_a_run_that_ends_its_process_time_and_again_is_given_up(world: ImportWorld) -> None:
     for number in range(MOST_ATTEMPTS):
         seen = (await records.get_latest_runs(world.database)).get(ID)
@@ -218,6 +221,7 @@ async def test_a_run_that_ends_its_process_time_and_again_is_given_up(world: Imp
     assert world.system.readings == 1
 
 
+@pytest.mark.both_databases
 @pytest.mark.slow
 async def test_of_many_runs_the_last_ones_are_kept(world: ImportWorld) -> None:
     for _ in range(records.RUNS_KEPT + 5):
@@ -226,6 +230,7 @@ async def test_of_many_runs_the_last_ones_are_kept(world: ImportWorld) -> None:
     assert len(await world.runs()) == records.RUNS_KEPT
 
 
+@pytest.mark.both_databases
 async def test_a_run_of_a_command_counts_for_the_interval(world: ImportWorld) -> None:
     now, outcome = world.time(), records.RunOutcome("complete", calls=3)
     await world.database.write(lambda tx: records.add_ended_run(tx, ID, now - SECOND, outcome, now))
@@ -237,6 +242,7 @@ async def test_a_run_of_a_command_counts_for_the_interval(world: ImportWorld) ->
     assert [run.reason for run in await world.runs()] == ["asked", "command"]
 
 
+@pytest.mark.both_databases
 async def test_a_clock_that_was_set_back_delays_no_run(world: ImportWorld) -> None:
     world.time.advance(365 * DAY)
     await world.process.work()
@@ -267,6 +273,7 @@ def test_the_next_start_follows_from_the_last_run(subtests: pytest.Subtests) -> 
             assert compute_next_start(None, last, 7) is None
 
 
+@pytest.mark.both_databases
 async def test_what_an_importer_remembers_is_kept_while_it_runs(world: ImportWorld) -> None:
     async def remembered() -> bytes | None:
         await sweep(world.database, Settings(), (), world.time())

@@ -3,16 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-import pytest
-
 from factbook.importers.writer import PartResult, write_snapshot
 from tests.fakes.kubernetes.objects import DEPLOYMENTS
 from tests.importers.clusters import ImportedCluster
 from tests.importers.organization import CATALOG, Organization, file, repository
 from tests.importers.reading import Imports
 from tests.service import Service
-
-pytestmark = pytest.mark.both_databases
 
 SHOP = "component:default/shop"
 FILES, WORKLOADS = "import/github/acme.repositories", "import/kubernetes/eu-1.workloads"
