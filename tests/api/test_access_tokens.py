@@ -16,8 +16,6 @@ from factbook.auth.permissions import (
 from factbook.storage import Database
 from tests.service import Service
 
-pytestmark = pytest.mark.both_databases
-
 TOKENS = "/api/access/v1/tokens"
 ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 

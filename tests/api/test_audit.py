@@ -10,8 +10,6 @@ from tests.api.auditing import AUDIT, records
 from tests.conftest import StartService
 from tests.service import PUSH, Service, component
 
-pytestmark = pytest.mark.both_databases
-
 ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
 
@@ -42,6 +40,7 @@ async def test_the_audit_is_read_page_by_page_newest_first(service: Service) -> 
     assert found == [["set-4", "set-3"], ["set-2", "set-1"], ["set-0"]]
 
 
+@pytest.mark.both_databases
 async def test_records_are_found_by_what_they_say(service: Service) -> None:
     await service.push("a", component("web"))
     service.time.advance(MINUTE)

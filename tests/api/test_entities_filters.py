@@ -6,8 +6,6 @@ import pytest
 
 from tests.service import Service, component, resource
 
-pytestmark = pytest.mark.both_databases
-
 ENTITIES = "/api/catalog/entities"
 LONG = "x" * 201
 
@@ -73,6 +71,7 @@ async def test_a_bare_key_asks_for_its_presence_and_an_empty_value_for_the_empty
     assert await names(catalog, "spec.nothing") == []
 
 
+@pytest.mark.both_databases
 @pytest.mark.spec("catalog.list-filter", "ref.matched-without-case")
 async def test_keys_and_values_match_in_any_case_and_without_the_blanks_around_them(
     catalog: Service,
@@ -90,6 +89,7 @@ async def test_keys_hold_dots_and_slashes_and_values_hold_equals_signs(catalog: 
     assert await names(catalog, "metadata.note=a=b") == ["db"]
 
 
+@pytest.mark.both_databases
 @pytest.mark.spec("catalog.list-filter")
 async def test_what_is_in_an_array_is_found_by_value_and_by_key(catalog: Service) -> None:
     for text in ("metadata.tags=java", "metadata.tags.java", "metadata.tags.java=true"):
@@ -107,6 +107,7 @@ async def test_numbers_and_booleans_are_found_as_json_writes_them(catalog: Servi
     assert await names(catalog, "spec.ready=false") == ["web"]
 
 
+@pytest.mark.both_databases
 @pytest.mark.spec("catalog.list-filter")
 async def test_null_and_values_above_200_characters_are_there_but_equal_nothing(
     catalog: Service, subtests: pytest.Subtests
@@ -160,6 +161,7 @@ async def test_a_condition_without_a_key_is_400(
             assert "without a key" in answer.json()["error"]["message"]
 
 
+@pytest.mark.both_databases
 async def test_as_many_conditions_as_a_filter_can_have_work_and_more_are_400(
     service: Service,
 ) -> None:
@@ -175,6 +177,7 @@ async def test_as_many_conditions_as_a_filter_can_have_work_and_more_are_400(
         assert "500 conditions at most" in answer.json()["error"]["message"]
 
 
+@pytest.mark.both_databases
 async def test_no_text_breaks_out_of_a_condition(
     service: Service, subtests: pytest.Subtests
 ) -> None:

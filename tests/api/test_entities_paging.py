@@ -9,8 +9,6 @@ import pytest
 
 from tests.service import Service, component, resource
 
-pytestmark = pytest.mark.both_databases
-
 ENTITIES = "/api/catalog/entities"
 ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
@@ -30,6 +28,7 @@ async def push_with_notes(service: Service, **notes: Any) -> None:
     assert (await service.push("notes", *items)).status_code == 200
 
 
+@pytest.mark.both_databases
 @pytest.mark.spec("catalog.list-order")
 async def test_fields_sort_up_or_down_and_what_lacks_them_comes_last_both_ways(
     service: Service,
@@ -50,6 +49,7 @@ async def test_further_fields_sort_what_is_equal_in_the_first(service: Service) 
     assert await names(service, order=["desc:METADATA.NOTE", "asc:metadata.name"]) == list("bdace")
 
 
+@pytest.mark.both_databases
 @pytest.mark.spec("catalog.list-order")
 async def test_without_an_order_references_give_it_in_any_alphabet(service: Service) -> None:
     written = [
@@ -138,6 +138,7 @@ async def test_the_last_page_has_no_link_even_when_it_is_full(service: Service) 
     assert await names(service, limit=1, offset=2**31 - 1) == []
 
 
+@pytest.mark.both_databases
 @pytest.mark.spec("catalog.list-paging")
 async def test_entities_that_come_or_go_between_pages_shift_nothing(service: Service) -> None:
     await push_with_notes(service, b="1", d="2", f="3", h="4")

@@ -12,8 +12,6 @@ from tests.conftest import StartService
 from tests.events.feed import events
 from tests.service import Service, component
 
-pytestmark = pytest.mark.both_databases
-
 READ = "tech-insights.check.read"
 DECIDE = "tech-insights.exemption.decide"
 REQUEST = "tech-insights.exemption.request"
@@ -142,6 +140,7 @@ async def test_what_the_rules_forbid_by_now_is_not_approved_and_can_be_denied(
     assert denied.json()["state"] == "denied"
 
 
+@pytest.mark.both_databases
 async def test_of_those_who_ask_and_decide_at_once_one_wins(service: Service) -> None:
     answers = await asyncio.gather(*(call(service, "kim", "", wish()) for _ in range(3)))
     assert sorted(one.status_code for one in answers) == [201, 409, 409]
@@ -155,6 +154,7 @@ async def test_of_those_who_ask_and_decide_at_once_one_wins(service: Service) ->
     assert sorted(one.status_code for one in decided) == [200, 409]
 
 
+@pytest.mark.both_databases
 async def test_each_step_is_in_the_feed_and_the_list_goes_by_state(service: Service) -> None:
     id_ = await asked(service)
     await call(service, "lee", f"/{id_}/deny", {"comment": "No"}, READ, DECIDE)

@@ -6,8 +6,6 @@ import pytest
 
 from tests.service import Service, component, resource
 
-pytestmark = pytest.mark.both_databases
-
 FACETS = "/api/catalog/entity-facets"
 
 
@@ -19,6 +17,7 @@ async def facets(service: Service, **query: Any) -> dict[str, list[tuple[str, in
     return {key: [(one["value"], one["count"]) for one in found[key]] for key in found}
 
 
+@pytest.mark.both_databases
 @pytest.mark.spec("catalog.facets")
 async def test_values_are_counted_as_written_and_in_order(service: Service) -> None:
     await service.push(
@@ -50,6 +49,7 @@ async def test_a_facet_is_named_as_it_was_asked_for_in_any_case(service: Service
     }
 
 
+@pytest.mark.both_databases
 @pytest.mark.spec("catalog.facets")
 async def test_namespaces_and_relations_have_facets_too(service: Service) -> None:
     elsewhere = component("b", dependsOn=["component:default/a"])

@@ -30,8 +30,6 @@ from tests.conftest import StartService
 from tests.service import NOON, Service, component
 from tests.storage.evaluating import evaluating
 
-pytestmark = pytest.mark.both_databases
-
 ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 GITHUB = DataSource(
     id="vendor", title="Vendor", version="1.3.0", schema=(Fact("issues.open", "integer"),)
@@ -74,6 +72,7 @@ async def test_the_history_of_an_entity_comes_newest_first(service: Service) -> 
     assert await history(service, "component:api") == [row(9, "other"), row(9)]
 
 
+@pytest.mark.both_databases
 @pytest.mark.spec("facts.history-over-rest")
 async def test_sources_and_times_narrow_the_history(
     service: Service, subtests: pytest.Subtests
@@ -108,6 +107,7 @@ async def test_a_plus_that_was_not_encoded_is_understood(service: Service) -> No
     assert [one["timestamp"] for one in answer.json()["items"]] == [at(4)] * 2
 
 
+@pytest.mark.both_databases
 @pytest.mark.slow
 @pytest.mark.spec("facts.history-is-paged")
 async def test_pages_hold_every_row_once_though_newer_ones_arrive(
@@ -138,6 +138,7 @@ async def test_pages_hold_every_row_once_though_newer_ones_arrive(
             assert items == expected
 
 
+@pytest.mark.both_databases
 @pytest.mark.spec("facts.history-keeps-the-version")
 async def test_history_keeps_the_version_that_wrote_it(service: Service) -> None:
     await service.push("all", component("web"))

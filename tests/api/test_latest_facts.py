@@ -5,11 +5,10 @@ import pytest
 from tests.api.defining import API, FACTS, WEB, item, latest, push, refusal
 from tests.service import Service
 
-pytestmark = pytest.mark.both_databases
-
 ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
 
+@pytest.mark.both_databases
 @pytest.mark.spec("facts.latest-facts-over-rest", "facts.never-collected-is-empty")
 async def test_the_latest_facts_of_any_source_are_read(covered: Service) -> None:
     await push(covered, item(lines=80))

@@ -12,8 +12,6 @@ from tests.api.defining import API, FACTS, WEB, define, history, item, latest, p
 from tests.service import Service, component
 from tests.web.visiting import signed_in, words
 
-pytestmark = pytest.mark.both_databases
-
 NAMES = ("page", "entity", "values", "tool")
 REPORTS = Path(__file__).parents[1] / "data" / "reports"
 GROUPED = {name: {"type": "integer"} for name in ("size", "build.time", "build.steps", "tests.run")}
@@ -54,6 +52,7 @@ async def test_a_merged_item_keeps_the_values_that_it_leaves_out(covered: Servic
     assert (await latest(covered))[WEB] == {"lines": 82}
 
 
+@pytest.mark.both_databases
 async def test_scripts_that_merge_at_the_same_time_leave_each_other_alone(
     covered: Service,
 ) -> None:
@@ -68,6 +67,7 @@ async def test_scripts_that_merge_at_the_same_time_leave_each_other_alone(
     assert await latest(covered) == {WEB: {"lines": 80, "tool": "cov"}}
 
 
+@pytest.mark.both_databases
 async def test_an_item_of_an_earlier_time_is_merged_into_what_was_known_then(
     covered: Service,
 ) -> None:

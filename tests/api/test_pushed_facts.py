@@ -8,8 +8,6 @@ from factbook.clock import HOUR, SECOND
 from tests.api.defining import API, FACTS, WEB, define, history, item, latest, push, pushed
 from tests.service import Service, component
 
-pytestmark = pytest.mark.both_databases
-
 NOON = "2026-11-21T12:00:00.000+00:00"
 
 
@@ -56,6 +54,7 @@ async def test_facts_have_the_names_that_their_author_gave(covered: Service) -> 
     }
 
 
+@pytest.mark.both_databases
 @pytest.mark.spec("facts.types-are-checked")
 async def test_values_of_every_type_come_back_as_they_were_sent(covered: Service) -> None:
     values = {
@@ -113,6 +112,7 @@ async def test_facts_of_a_draft_are_marked(covered: Service) -> None:
     assert ["draft" in row for row in await history(covered)] == [False, True]
 
 
+@pytest.mark.both_databases
 @pytest.mark.slow
 async def test_a_thousand_items_go_in_at_once(service: Service) -> None:
     entities = [component(f"part-{number:04}") for number in range(1_000)]

@@ -9,8 +9,6 @@ import pytest
 from tests.api.querying import QUERY, names, page, posted
 from tests.service import Service, component, resource
 
-pytestmark = pytest.mark.both_databases
-
 LETTERS = "abcdefg"
 
 
@@ -36,6 +34,7 @@ async def test_without_parameters_the_first_200_come_by_reference_with_their_tot
     assert rest["pageInfo"].keys() == {"prevCursor"}
 
 
+@pytest.mark.both_databases
 @pytest.mark.spec("catalog.by-query")
 async def test_cursors_lead_to_the_end_and_back_to_the_start(
     letters: Service, subtests: pytest.Subtests
@@ -112,6 +111,7 @@ async def test_beside_a_cursor_only_limit_and_fields_count(letters: Service) -> 
     assert rest["totalItems"] == 3
 
 
+@pytest.mark.both_databases
 @pytest.mark.spec("catalog.by-query")
 async def test_entities_that_lack_the_order_field_come_last_and_are_counted(
     service: Service,
@@ -158,6 +158,7 @@ async def test_a_post_without_a_body_means_everything(letters: Service) -> None:
     assert names(answer.json()) == LETTERS
 
 
+@pytest.mark.both_databases
 @pytest.mark.spec("catalog.by-query-post")
 async def test_a_posted_query_takes_order_text_and_fields(letters: Service) -> None:
     found = await posted(
@@ -174,6 +175,7 @@ async def test_a_posted_query_takes_order_text_and_fields(letters: Service) -> N
     assert (await posted(letters, fields=[]))["items"][0]["kind"] == "Component"
 
 
+@pytest.mark.both_databases
 @pytest.mark.spec("catalog.by-query")
 async def test_a_text_is_looked_for_in_name_and_title_or_in_the_order_field(
     service: Service,
@@ -215,6 +217,7 @@ async def test_relations_are_found_by_type_and_target(service: Service) -> None:
         assert names(found) == wanted, contained
 
 
+@pytest.mark.both_databases
 @pytest.mark.slow
 async def test_pages_neither_repeat_nor_skip_while_a_set_is_replaced(service: Service) -> None:
     await service.push("still", *(resource(f"s{number:03}") for number in range(100)))

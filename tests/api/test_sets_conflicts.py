@@ -6,8 +6,6 @@ import pytest
 
 from tests.service import PUSH, Service, component
 
-pytestmark = pytest.mark.both_databases
-
 
 async def read(service: Service, set_id: str) -> Any:
     """A set as it is read."""
@@ -76,6 +74,7 @@ async def test_taking_moves_the_references_and_both_sets_get_a_revision(service:
     ]
 
 
+@pytest.mark.both_databases
 @pytest.mark.spec("conflict.take")
 async def test_taking_from_several_sets_at_once_may_empty_them(service: Service) -> None:
     for name in "abc":

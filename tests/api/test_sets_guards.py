@@ -6,8 +6,6 @@ import pytest
 
 from tests.service import PUSH, Service, component
 
-pytestmark = pytest.mark.both_databases
-
 
 async def put(service: Service, *names: str, if_match: str) -> Any:
     """A push with a condition."""
@@ -18,6 +16,7 @@ async def put(service: Service, *names: str, if_match: str) -> Any:
     )
 
 
+@pytest.mark.both_databases
 @pytest.mark.spec("guard.if-match", "guard.etag", "response.revision")
 async def test_a_push_built_on_an_older_revision_is_refused_and_writes_nothing(
     service: Service,

@@ -4,8 +4,6 @@ import pytest
 
 from tests.service import PUSH, Service, component, resource
 
-pytestmark = pytest.mark.both_databases
-
 A, B = "component:default/a", "component:default/b"
 TEAM = "group:default/team-a"
 
@@ -44,6 +42,7 @@ async def test_both_directions_show_at_once_and_follow_every_change(service: Ser
     assert await relations(service, TEAM) == []
 
 
+@pytest.mark.both_databases
 @pytest.mark.spec("catalog.relations-in-the-push-transaction")
 async def test_a_dangling_target_gets_its_side_when_it_comes_and_leaves_ours_when_it_goes(
     service: Service,

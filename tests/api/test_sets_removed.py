@@ -15,8 +15,6 @@ from tests.conftest import StartService
 from tests.service import PUSH, Service, component
 from tests.storage.evaluating import evaluating
 
-pytestmark = pytest.mark.both_databases
-
 COVERAGE = DataSource(id="coverage", title="Coverage", schema=(Fact("lines", "integer"),))
 REF = "component:default/a"
 
@@ -48,6 +46,7 @@ async def sweep(service: Service) -> None:
     await worker.sweep(state.database, state.settings, sources, state.clock())
 
 
+@pytest.mark.both_databases
 @pytest.mark.spec("removed.vanishes-from-every-read")
 async def test_no_read_and_no_tool_shows_an_entity_that_was_removed(start: StartService) -> None:
     service = await start(sources=[*SOURCES, COVERAGE])
@@ -113,6 +112,7 @@ async def test_pushed_again_within_the_keep_time_it_is_the_same_entity(start: St
     assert await service.state.database.all("SELECT * FROM removed_entities") == []
 
 
+@pytest.mark.both_databases
 @pytest.mark.slow
 @pytest.mark.spec("removed.forgotten-after-the-keep-time")
 @pytest.mark.parametrize("days", [7, 2])

@@ -9,8 +9,6 @@ import pytest
 from factbook.clock import HOUR
 from tests.service import PUSH, Service, component, resource
 
-pytestmark = pytest.mark.both_databases
-
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 
 
@@ -163,6 +161,7 @@ async def test_items_are_answered_and_read_in_the_order_they_were_sent(service: 
         assert await names(service) == sent
 
 
+@pytest.mark.both_databases
 @pytest.mark.spec("response.keeps-request-order")
 async def test_new_and_taken_entities_are_appended_in_the_order_they_were_sent(
     service: Service,

@@ -10,8 +10,6 @@ from factbook.clock import DAY, HOUR
 from tests.conftest import StartService
 from tests.service import PUSH, Service, component, resource
 
-pytestmark = pytest.mark.both_databases
-
 
 async def restored(service: Service, number: int, set_id: str = "first") -> dict[str, Any]:
     """The answer to a restore that succeeds."""
@@ -97,6 +95,7 @@ async def test_entities_removed_bit_by_bit_come_back_in_their_places(service: Se
         assert content((await service.http.get(f"{PUSH}/sets/first")).json()) == history[number - 1]
 
 
+@pytest.mark.both_databases
 @pytest.mark.slow
 @pytest.mark.spec("sets.restore")
 async def test_any_kept_revision_of_a_long_history_comes_back_as_it_was(service: Service) -> None:
@@ -116,6 +115,7 @@ async def test_any_kept_revision_of_a_long_history_comes_back_as_it_was(service:
             assert content(read.json()) == history[number]
 
 
+@pytest.mark.both_databases
 @pytest.mark.spec("sets.empty-can-be-restored", "sets.empty-is-not-listed")
 async def test_an_emptied_set_is_not_listed_and_can_be_restored(service: Service) -> None:
     first = (await service.push("first", component("b"), component("a"))).json()
@@ -165,6 +165,7 @@ async def test_a_revision_stores_the_documents_that_changed_and_no_others(servic
     ]
 
 
+@pytest.mark.both_databases
 @pytest.mark.spec("revisions.are-trimmed")
 async def test_of_many_revisions_the_newest_are_kept_as_the_setting_says(
     start: StartService, service: Service
