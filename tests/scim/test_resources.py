@@ -9,8 +9,6 @@ from tests.conftest import StartService
 from tests.scim.provisioning import GROUPS, MEDIA, USERS, Provider, place_of, problem, values
 from tests.service import Service
 
-pytestmark = pytest.mark.both_databases
-
 ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 CONFIG = "/scim/v2/ServiceProviderConfig"
 
@@ -97,6 +95,7 @@ async def test_what_is_no_json_is_refused(provider: Provider) -> None:
     assert problem(await provider.http.post(USERS, content="{}", headers=plain))[0] == 415
 
 
+@pytest.mark.both_databases
 async def test_a_name_is_anothers_in_any_case(provider: Provider) -> None:
     await provider.user("kim@example.com")
     lee = await provider.user("lee@example.com")
@@ -110,6 +109,7 @@ async def test_a_name_is_anothers_in_any_case(provider: Provider) -> None:
     assert (await provider.read(lee))["userName"] == "lee@example.com"
 
 
+@pytest.mark.both_databases
 @ON_SQLITE
 async def test_lists_are_read_page_by_page_in_the_order_of_creation(
     service: Service, provider: Provider
@@ -152,6 +152,7 @@ async def test_only_the_attributes_asked_for_are_shown(provider: Provider) -> No
     assert "members" not in group
 
 
+@pytest.mark.both_databases
 async def test_a_version_that_was_not_seen_is_not_overwritten(provider: Provider) -> None:
     kim = await provider.user("kim")
     seen = kim["meta"]["version"]

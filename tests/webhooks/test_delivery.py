@@ -14,8 +14,6 @@ from tests.service import NOON, component
 from tests.webhooks.conftest import HOOKS, World
 from tests.webhooks.receiver import Receiver, verified
 
-pytestmark = pytest.mark.both_databases
-
 ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
 
@@ -63,6 +61,7 @@ async def test_only_what_happens_after_it_was_made_and_of_its_types_is_sent(
     ]
 
 
+@pytest.mark.both_databases
 @pytest.mark.slow
 async def test_many_events_are_sent_each_once(world: World, receiver: Receiver) -> None:
     await world.hook(receiver.url, "entity.added")
@@ -161,6 +160,7 @@ async def test_after_a_day_without_success_it_is_disabled_and_what_failed_record
     assert len(receiver.messages) == len(RETRY_PAUSES) + 1
 
 
+@pytest.mark.both_databases
 async def test_a_webhook_that_is_enabled_again_gets_what_it_missed(
     world: World, receiver: Receiver
 ) -> None:
@@ -200,6 +200,7 @@ async def test_a_message_that_is_given_up_while_others_arrive_disables_nothing(
     assert (await world.shown(hook))["undelivered"] == []
 
 
+@pytest.mark.both_databases
 @pytest.mark.slow
 @ON_SQLITE
 async def test_no_more_than_a_window_waits_for_a_receiver_that_is_away(
@@ -229,6 +230,7 @@ async def test_a_receiver_that_asks_for_a_pause_gets_it(world: World, receiver: 
     assert len(receiver.messages) == 2
 
 
+@pytest.mark.both_databases
 async def test_what_a_silent_process_had_is_sent_by_another(
     world: World, receiver: Receiver
 ) -> None:
@@ -251,6 +253,7 @@ async def test_what_a_silent_process_had_is_sent_by_another(
     assert len(receiver.messages) == 1
 
 
+@pytest.mark.both_databases
 async def test_a_webhook_that_was_disabled_since_the_queue_was_read_is_not_claimed(
     world: World, receiver: Receiver
 ) -> None:
@@ -266,6 +269,7 @@ async def test_a_webhook_that_was_disabled_since_the_queue_was_read_is_not_claim
     )
 
 
+@pytest.mark.both_databases
 async def test_a_clock_that_is_set_back_keeps_no_message_from_being_sent(
     world: World, receiver: Receiver
 ) -> None:

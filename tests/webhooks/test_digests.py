@@ -23,8 +23,6 @@ from tests.facts.test_store import add_entities
 from tests.service import NOON, Time
 from tests.webhooks.receiver import NETWORKS, Receiver
 
-pytestmark = pytest.mark.both_databases
-
 KEY = bytes(range(64))
 TEAM = "group:default/shop"
 WEEKLY = DigestCadence()
@@ -127,6 +125,7 @@ async def test_a_team_gets_what_changed_on_monday_and_only_once(
     assert found.sent_at == made.next_at
 
 
+@pytest.mark.both_databases
 async def test_every_change_is_told_in_one_period_and_no_other(
     database: Database, post: GuardedPost, receiver: Receiver, time: Time
 ) -> None:
@@ -229,6 +228,7 @@ async def test_receivers_that_are_slow_keep_no_other_waiting(
     assert all("quick" in url for url, _ in post.sent[:20])
 
 
+@pytest.mark.both_databases
 async def test_a_message_leads_to_the_scorecards_of_its_team(
     database: Database, post: GuardedPost, receiver: Receiver, time: Time
 ) -> None:
@@ -283,6 +283,7 @@ async def test_an_address_that_the_key_does_not_open_is_told_as_such(
     assert receiver.messages == []
 
 
+@pytest.mark.both_databases
 async def test_a_digest_that_a_killed_process_sent_is_sent_again_about_the_same_period(
     database: Database, post: GuardedPost, receiver: Receiver, time: Time
 ) -> None:
@@ -305,6 +306,7 @@ async def test_a_digest_that_a_killed_process_sent_is_sent_again_about_the_same_
     assert await stored(database) == end
 
 
+@pytest.mark.both_databases
 async def test_a_digest_that_is_changed_while_it_is_sent_stays_as_it_was_changed(
     database: Database, post: GuardedPost, receiver: Receiver, time: Time
 ) -> None:
@@ -341,6 +343,7 @@ async def test_a_test_sends_what_there_is_by_now_and_tells_it_again_in_its_time(
     assert (tried.status, tried.error) == (410, "answered 410")
 
 
+@pytest.mark.both_databases
 async def test_addresses_pass_the_guard_and_digests_can_be_removed(
     database: Database, post: GuardedPost, receiver: Receiver
 ) -> None:

@@ -12,12 +12,11 @@ from tests.service import NOON, Service, component
 from tests.webhooks.conftest import HOOKS, StartWorld, World
 from tests.webhooks.receiver import NETWORKS, Receiver, verified
 
-pytestmark = pytest.mark.both_databases
-
 ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 NOON_ISO = "2026-11-21T12:00:00.000+00:00"
 
 
+@pytest.mark.both_databases
 async def test_a_webhook_is_made_shown_and_removed(world: World, receiver: Receiver) -> None:
     hook = await world.hook(receiver.url, "set.replaced")
     secret = hook.pop("secret")
