@@ -18,8 +18,6 @@ from tests.collection.world import OPEN, World
 from tests.importers.reading import Imports, item, part
 from tests.service import Service, component, registry
 
-pytestmark = pytest.mark.both_databases
-
 
 def worker(world: World) -> Worker:
     """A process that collects."""
@@ -140,6 +138,7 @@ async def test_a_draft_is_not_collected(service: Service) -> None:
     assert world.vendor.asked == {}
 
 
+@pytest.mark.both_databases
 async def test_entities_that_come_one_by_one_share_runs(world: World, process: Worker) -> None:
     names = list[str]()
     for name in "abcdefghij":
@@ -153,6 +152,7 @@ async def test_entities_that_come_one_by_one_share_runs(world: World, process: W
     assert await world.count("runs") == 3
 
 
+@pytest.mark.both_databases
 async def test_many_entities_are_collected_in_several_looks(
     world: World, process: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -167,6 +167,7 @@ async def test_many_entities_are_collected_in_several_looks(
     assert set(world.vendor.asked.values()) == {1}
 
 
+@pytest.mark.both_databases
 async def test_of_two_processes_one_begins_to_collect(world: World, process: Worker) -> None:
     other = worker(world)
     await world.push("web", "shop")
@@ -206,6 +207,7 @@ async def test_a_source_that_cannot_plan_does_not_keep_others_from_new_entities(
     assert world.vendor.asked == {"acme/web": 1}
 
 
+@pytest.mark.both_databases
 async def test_another_process_goes_on_where_one_ended(world: World, process: Worker) -> None:
     await world.push("web")
     await process.collect_new()
@@ -215,6 +217,7 @@ async def test_another_process_goes_on_where_one_ended(world: World, process: Wo
     assert world.vendor.asked == {"acme/web": 1, "acme/shop": 1}
 
 
+@pytest.mark.both_databases
 async def test_after_events_were_forgotten_those_since_count(world: World, process: Worker) -> None:
     await world.push("web")
     await delete_old_events(world.database, world.service.time() + DAY, Throttle())
@@ -225,6 +228,7 @@ async def test_after_events_were_forgotten_those_since_count(world: World, proce
     assert world.vendor.asked == {"acme/shop": 1}
 
 
+@pytest.mark.both_databases
 async def test_events_of_a_restored_database_are_not_waited_for(
     world: World, process: Worker
 ) -> None:

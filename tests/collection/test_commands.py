@@ -22,8 +22,6 @@ from tests.conftest import TOKEN_KEY
 from tests.processes import clean_environment
 from tests.service import Service, Time, component
 
-pytestmark = pytest.mark.both_databases
-
 
 def application(service: Service, *vendors: Vendor, collect: bool = True) -> Application:
     """Another process's application on the same database, with these vendors."""
@@ -66,6 +64,7 @@ async def test_a_worker_collects_by_itself_until_it_is_stopped(service: Service)
         await task
 
 
+@pytest.mark.both_databases
 async def test_of_the_processes_of_servers_one_collects_until_it_falls_silent(
     service: Service,
 ) -> None:
@@ -85,6 +84,7 @@ async def test_of_the_processes_of_servers_one_collects_until_it_falls_silent(
     assert second.asked.total() == 1
 
 
+@pytest.mark.both_databases
 async def test_a_server_leaves_the_collecting_to_a_worker_while_there_is_one(
     service: Service,
 ) -> None:
@@ -145,6 +145,7 @@ async def test_collect_of_one_entity_asks_for_no_other(service: Service) -> None
     assert vendor.asked == {"acme/web": 1}
 
 
+@pytest.mark.both_databases
 async def test_collect_follows_the_run_that_is_under_way(service: Service) -> None:
     await service.push("all", repository("web"))
     vendor = Vendor()
