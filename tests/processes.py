@@ -19,6 +19,7 @@ from tests import commands
 from tests.waiting import LONG, until
 
 FACTBOOK = Path(sys.executable).with_name("factbook")
+UV = Path(sys.executable).with_name("uv")
 TOKEN_KEY = "a key of tests, long enough to be one"
 
 # More ports than the servers of any test need.

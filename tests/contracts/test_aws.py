@@ -5,7 +5,6 @@ moto runs in an environment of its own: it needs another version of a package th
 
 import socket
 import subprocess
-import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -18,13 +17,12 @@ from factbook.outbound.client import HttpClient
 from factbook.outbound.network import Network
 from factbook.settings import Settings
 from tests.integrations.asking import Memory
-from tests.processes import clean_environment, free_port
+from tests.processes import UV, clean_environment, free_port
 from tests.waiting import until
 
 pytestmark = pytest.mark.system
 
 PACKAGE = "moto[server]==5.2.5"
-UV = Path(sys.executable).with_name("uv")
 
 
 @pytest.fixture(scope="module")

@@ -2,19 +2,17 @@
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
 from tests.contracts.sample_catalog import Entity, Sample, plain, short
-from tests.processes import clean_environment
+from tests.processes import UV, clean_environment
 
 pytestmark = pytest.mark.system
 
 PACKAGE = "backstage_catalog_client==0.1.0"
-UV = Path(sys.executable).with_name("uv")
 PROGRAM = Path(__file__).with_name("catalog_client.py")
 
 

@@ -6,7 +6,6 @@ is generated from it. It runs in an environment of its own: it brings many other
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +19,11 @@ from tests.fakes.kubernetes.app import TOKEN, FakeKubernetes
 from tests.fakes.kubernetes.objects import DAEMON_SETS, DEPLOYMENTS, NAMESPACES, STATEFUL_SETS
 from tests.fakes.serving import served
 from tests.importers.clusters import ImportedCluster
-from tests.processes import clean_environment
+from tests.processes import UV, clean_environment
 
 pytestmark = pytest.mark.system
 
 PACKAGE = "kubernetes==37.0.2"
-UV = Path(sys.executable).with_name("uv")
 PROGRAM = Path(__file__).with_name("kubernetes_client.py")
 ROLLOUTS = "argoproj.io/v1alpha1/rollouts"
 

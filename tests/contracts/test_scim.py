@@ -2,12 +2,11 @@
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.processes import clean_environment, serving
+from tests.processes import UV, clean_environment, serving
 
 pytestmark = [
     pytest.mark.system,
@@ -15,7 +14,6 @@ pytestmark = [
 ]
 
 PACKAGES = ("scim2-tester==0.5.2", "scim2-client[httpx2]==0.13.2", "scim2-models==0.12.3")
-UV = Path(sys.executable).with_name("uv")
 PROGRAM = Path(__file__).with_name("scim_tester.py")
 # The search over all types of resources in one call, which the service answers with 501.
 NOT_OFFERED = {("search_with_attributes", "User"), ("search_with_attributes", "Group")}

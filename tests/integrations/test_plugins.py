@@ -17,12 +17,11 @@ from factbook.errors import ConfigurationError
 from tests.fakes.fake import Fake, path_of
 from tests.fakes.faults import as_json
 from tests.fakes.serving import served
-from tests.processes import ServerProcess, serving
+from tests.processes import UV, ServerProcess, serving
 from tests.service import PUSH, component
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "source-plugin"
-UV = Path(sys.executable).with_name("uv")
 
 
 class FakeEndOfLife(Fake):

@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
@@ -13,12 +12,11 @@ import yaml
 
 from tests.deploy.chart_values import CHART, Values, at, leaves, merged
 from tests.deploy.test_deploy import DEPLOY, check_command, is_setting
-from tests.processes import clean_environment
+from tests.processes import UV, clean_environment
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(3600)]
 
 PACKAGES = ("helm-python-sdk==0.2.2", "kubernetes-validate==1.37.0")
-UV = Path(sys.executable).with_name("uv")
 PROGRAM = Path(__file__).with_name("chart_rendering.py")
 DIGEST = f"sha256:{'a' * 64}"
 

@@ -11,8 +11,7 @@ from packaging.utils import canonicalize_name
 
 from tests.deploy.test_deploy import ROOT
 from tests.deploy.workflow_steps import workflow
-from tests.processes import clean_environment
-from tests.system.test_chart import UV
+from tests.processes import UV, clean_environment
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(3600)]
 

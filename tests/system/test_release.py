@@ -20,9 +20,8 @@ from packaging.metadata import Metadata
 from tests import tree
 from tests.deploy.test_deploy import ROOT
 from tests.deploy.workflow_steps import WORKFLOWS, Runs, every_step, names, publishes
-from tests.processes import clean_environment
+from tests.processes import UV, clean_environment
 from tests.system.test_chart import PACKAGES as HELM
-from tests.system.test_chart import UV
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(3000)]
 

@@ -9,9 +9,9 @@ import pytest
 
 from factbook.web import help
 from tests import processes
-from tests.system.test_chart import UV
+from tests.processes import UV
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.system, pytest.mark.timeout(900)]
 
 ROOT = Path(__file__).parent.parent.parent
 
