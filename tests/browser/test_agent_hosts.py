@@ -19,8 +19,7 @@ from playwright.sync_api import Browser, Page, Route, expect
 
 from factbook.auth.oauth import clients
 from tests.api.agent_hosts import HOSTS, LISTED, AgentHost
-from tests.browser.driving import Window
-from tests.browser.shop import PASSWORD, first_link, make_account
+from tests.browser.shop import PASSWORD, first_link, signed_up
 from tests.outbound.talking import Authority
 from tests.processes import ServerProcess
 from tests.waiting import LONG
@@ -82,8 +81,7 @@ def server(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterat
             FACTBOOK_TRUSTED_PROXIES="127.0.0.1",
         )
         server.start()
-        with browser.new_context(base_url=server.url) as context:
-            make_account(Window(context.new_page(), server.url), first_link(server), "ada")
+        signed_up(browser, first_link(server), "ada")
         yield server
         server.stop()
 

@@ -14,8 +14,7 @@ from typing import Any, Final
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.driving import Window
-from tests.browser.shop import PASSWORD, first_link, make_account
+from tests.browser.shop import PASSWORD, first_link, signed_up
 from tests.contracts.node import HERE, MODULES, NODE
 from tests.outbound.talking import Authority
 from tests.processes import ServerProcess, clean_environment, free_port
@@ -99,8 +98,7 @@ def server(
             "FACTBOOK_OAUTH__REGISTRATION": "true",
         }
         server.start()
-        with browser.new_context(base_url=server.url) as context:
-            make_account(Window(context.new_page(), server.url), first_link(server), "ada")
+        signed_up(browser, first_link(server), "ada")
         yield server
         server.stop()
 
