@@ -2,17 +2,16 @@
 
 import signal
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx2
 import pytest
-from playwright.sync_api import Browser, Locator, Request, Route, expect
+from playwright.sync_api import Browser, Locator, Request, Route, StorageState, expect
 
 from factbook.clock import HOUR, MINUTE, SECOND
 from tests.browser.driving import Window, window
-from tests.browser.shop import RUNBOOKS, SOURCES, first_link, make_account
+from tests.browser.shop import PASSWORD, RUNBOOKS, SOURCES, first_link, signed_up
 from tests.processes import ServerProcess, serving
 from tests.service import PUSH, component
 from tests.waiting import until
@@ -78,10 +77,26 @@ class Shown:
         expect(self.main).to_contain_text(words)
 
     def define(self) -> None:
-        """A source that collects when it is asked."""
+        """A source that collects when it is asked, and has not yet."""
+        self.forget()
         self.answered(self.http.put(f"{PUSH}/sets/all", json={"items": [component("web")]}))
         self.answered(self.http.put(f"{SOURCES}/runbooks", json=_SOURCE))
         self.answered(self.http.post(f"{SOURCES}/runbooks/publish"))
+
+    def forget(self) -> None:
+        """Delete what an earlier test has defined and collected, when its runs have ended."""
+        until(self._runs_have_ended)
+        answer = self.http.delete(f"{SOURCES}/runbooks")
+        assert answer.is_success or answer.status_code == 404, answer.text
+
+    def sign_in(self) -> None:
+        """Begin a session that no other test has."""
+        self.page.context.clear_cookies()
+        self.window.open("/sign-in")
+        self.page.get_by_label("Name", exact=True).fill("ada")
+        self.page.get_by_label("Password", exact=True).fill(PASSWORD)
+        self.window.follow(self.page.get_by_role("button", name="Sign in"))
+        self.asked.clear()
 
     def collect(self) -> None:
         self.answered(self.http.post(f"{SOURCES}/runbooks/run"))
@@ -99,14 +114,25 @@ class Shown:
         assert answer.is_success, answer.text
         return answer
 
+    def _runs_have_ended(self) -> bool:
+        found = self.http.get(f"{SOURCES}/runbooks/runs").json().get("runs", [])
+        return all(run["state"] != "running" for run in found)
+
     def _note(self, request: Request) -> None:
         self.asked.append(urlsplit(request.url).path)
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[ServerProcess]:
-    with serving(f"sqlite:///{tmp_path / 'factbook.db'}", tmp_path) as found:
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    folder = tmp_path_factory.mktemp("live")
+    with serving(f"sqlite:///{folder / 'factbook.db'}", folder) as found:
         yield found
+
+
+@pytest.fixture(scope="module")
+def account(browser: Browser, server: ServerProcess) -> StorageState:
+    """What a browser keeps of a person who is signed in."""
+    return signed_up(browser, first_link(server), "ada")
 
 
 class PacedPage:
@@ -182,9 +208,8 @@ def paced(ada: Shown) -> PacedPage:
 
 
 @pytest.fixture
-def ada(browser: Browser, server: ServerProcess) -> Iterator[Shown]:
-    with window(browser, server.url) as shown:
-        make_account(shown, first_link(server), "ada")
+def ada(browser: Browser, server: ServerProcess, account: StorageState) -> Iterator[Shown]:
+    with window(browser, server.url, signed_in=account) as shown:
         found = Shown(shown, server)
         with found.http:
             found.define()
@@ -324,6 +349,7 @@ def test_a_page_goes_on_after_the_server_was_restarted(ada: Shown) -> None:
 
 
 def test_a_page_whose_session_has_ended_asks_once_and_then_no_more(ada: Shown) -> None:
+    ada.sign_in()
     ada.page.clock.install()
     ada.look_at("/data-sources/runbooks")
     csrf = ada.page.locator("input[name=csrf]").first.input_value()
@@ -364,10 +390,9 @@ def test_a_tab_that_leaves_view_during_a_look_listens_to_nothing(paced: PacedPag
 
 
 def test_without_scripts_the_same_pages_show_it_when_they_are_loaded_again(
-    browser: Browser, server: ServerProcess
+    browser: Browser, server: ServerProcess, account: StorageState
 ) -> None:
-    with window(browser, server.url, scripts=False) as shown:
-        make_account(shown, first_link(server), "ada")
+    with window(browser, server.url, scripts=False, signed_in=account) as shown:
         ada = Shown(shown, server)
         with ada.http:
             ada.define()
