@@ -35,17 +35,17 @@ class NextRelease(ServerProcess):
 class Clients:
     """Clients that ask whom the proxy in front of the machines would ask."""
 
-    def __init__(self, url: str, token: str) -> None:
-        self.url = url
+    def __init__(self, server: ServerProcess, token: str) -> None:
+        self.server = server
         self.answers: Counter[str] = Counter()
         self.failures: list[str] = []
-        self._headers = {"authorization": f"Bearer {token}"}
+        self._token = token
         self._stopped = threading.Event()
 
     def run(self, name: str, ask: Callable[[httpx2.Client, int], httpx2.Response]) -> None:
         """Ask again and again until told to stop."""
         while not self._stopped.is_set():
-            with httpx2.Client(base_url=self.url, headers=self._headers, timeout=60) as client:
+            with self.server.client(self._token) as client:
                 for _ in range(5):
                     answer = ask(client, self.answers[name])
                     if answer.status_code == 200:
@@ -95,7 +95,7 @@ def test_nothing_fails_and_nothing_is_lost_while_one_release_takes_over_from_ano
 ) -> None:
     old = ServerProcess(database_url, tmp_path).start()
     new = NextRelease(database_url, tmp_path, PYTHONPATH=str(Path.cwd()))
-    clients = Clients(old.url, old.token())
+    clients = Clients(old, old.token())
     with ThreadPoolExecutor(len(ASKED)) as threads:
         try:
             with old.client(old.token()) as client:
@@ -108,7 +108,7 @@ def test_nothing_fails_and_nothing_is_lost_while_one_release_takes_over_from_ano
             assert asyncio.run(still_pending(database_url)) == []
             clients.wait()  # the old release on the schema of the new one
             assert old.is_running
-            clients.url = new.url
+            clients.server = new
             clients.wait()
             old.stop()
             clients.wait()
