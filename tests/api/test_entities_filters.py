@@ -50,6 +50,7 @@ async def test_conditions_in_one_filter_all_hold_and_of_several_filters_one_does
     ) == ["db", "web"]
 
 
+@pytest.mark.both_databases
 @pytest.mark.spec("catalog.list-filter")
 async def test_a_key_with_several_values_takes_any_of_them_and_outweighs_the_bare_key(
     catalog: Service,
@@ -119,6 +120,7 @@ async def test_null_and_values_above_200_characters_are_there_but_equal_nothing(
                 assert "web" not in await names(catalog, f"{key}={value}"), value
 
 
+@pytest.mark.both_databases
 @pytest.mark.spec("catalog.list-filter", "ref.default-namespace")
 async def test_kind_name_namespace_and_uid_are_keys_too(catalog: Service) -> None:
     assert await names(catalog, "metadata.namespace=default,kind=component") == ["library", "web"]
@@ -132,6 +134,7 @@ async def test_kind_name_namespace_and_uid_are_keys_too(catalog: Service) -> Non
     assert await names(catalog, f"metadata.etag={db['metadata']['etag']}") == []
 
 
+@pytest.mark.both_databases
 @pytest.mark.spec("catalog.list-filter", "catalog.relations-both-directions")
 async def test_relations_are_found_from_both_ends(catalog: Service) -> None:
     assert await names(catalog, "relations.dependsOn=resource:default/db") == ["library"]

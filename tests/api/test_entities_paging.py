@@ -40,6 +40,7 @@ async def test_fields_sort_up_or_down_and_what_lacks_them_comes_last_both_ways(
     assert await names(service, order="asc:spec.nothing") == list("abcdefg")
 
 
+@pytest.mark.both_databases
 @pytest.mark.spec("catalog.list-order")
 async def test_further_fields_sort_what_is_equal_in_the_first(service: Service) -> None:
     await push_with_notes(service, a="1", b="2", c="1", d="2", e=None)
@@ -74,6 +75,7 @@ async def test_without_an_order_references_give_it_in_any_alphabet(service: Serv
     assert await names(service, limit=100) == wanted
 
 
+@pytest.mark.both_databases
 @pytest.mark.spec("catalog.list-paging")
 async def test_links_followed_to_the_end_give_every_entity_once(service: Service) -> None:
     await push_with_notes(service, **{f"n{n:02}": ("x", "y", None)[n % 3] for n in range(25)})
@@ -203,6 +205,7 @@ async def test_a_parameter_that_cannot_be_meant_is_400(
             assert message in error["message"]
 
 
+@pytest.mark.both_databases
 async def test_ten_orders_and_odd_cursors_are_taken(service: Service) -> None:
     await push_with_notes(service, a="1", b=None)
     orders = [f"desc:spec.field{number}" for number in range(9)]

@@ -74,6 +74,7 @@ async def test_facets_follow_a_push_at_once(service: Service) -> None:
     assert await facets(service, facet="spec.type") == {"spec.type": []}
 
 
+@pytest.mark.both_databases
 @pytest.mark.spec("catalog.facets")
 async def test_a_filter_or_a_predicate_narrows_what_is_counted(service: Service) -> None:
     await service.push("all", component("a"), component("b", type="library"), resource("c"))

@@ -155,6 +155,7 @@ async def test_the_page_says_that_a_fact_was_not_sent(covered: Service) -> None:
     assert "Nothing needs to be done" not in text
 
 
+@pytest.mark.both_databases
 async def test_a_value_that_an_item_leaves_out_is_stale_by_the_lifecycle_alone(
     covered: Service, subtests: pytest.Subtests
 ) -> None:

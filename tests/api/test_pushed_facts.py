@@ -11,6 +11,7 @@ from tests.service import Service, component
 NOON = "2026-11-21T12:00:00.000+00:00"
 
 
+@pytest.mark.both_databases
 @pytest.mark.spec("facts.pushed-facts")
 async def test_pushed_facts_are_the_latest_for_the_next_read(covered: Service) -> None:
     answer = await push(covered, item(lines=80, tool="cov"), item(API, lines=7))

@@ -199,6 +199,7 @@ async def test_a_text_is_looked_for_in_name_and_title_or_in_the_order_field(
     assert (await page(service, fullTextFilterTerm="default/"))["totalItems"] == 0
 
 
+@pytest.mark.both_databases
 @pytest.mark.spec("catalog.by-query-post")
 async def test_relations_are_found_by_type_and_target(service: Service) -> None:
     await service.push(
