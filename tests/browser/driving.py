@@ -32,9 +32,9 @@ expect.set_options(timeout=_PATIENCE_MS)
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """Debian's Chromium, without a window, until the end of the block."""
-    program = shutil.which("chromium")
-    assert program, "chromium is missing: scripts/install-system"
+    """Debian's Chromium without a browser around its pages, until the end of the block."""
+    program = shutil.which("chromium-headless-shell")
+    assert program, "chromium-headless-shell is missing: scripts/install-system"
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=arguments())
         try:

@@ -118,7 +118,7 @@ async def take(shop: Shop, url: str, folder: Path) -> None:
     link = await shop.invite(history.VIEWER, "administrator", HOST)
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(
-            executable_path=shutil.which("chromium"), args=arguments(url)
+            executable_path=shutil.which("chromium-headless-shell"), args=arguments(url)
         )
         blank, account = await browser.new_page(), await browser.new_context(base_url=HOST)
         await sign_in(await account.new_page(), link)
