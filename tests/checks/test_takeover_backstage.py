@@ -131,6 +131,11 @@ def test_the_first_link_and_solution_of_a_check_become_its_fix(subtests: pytest.
             {},
             ["metadata.category", "metadata.rank", "metadata.team"],
         ),
+        (
+            {"metadata": {"rank": True, "category": True}},
+            {},
+            ["metadata.category", "metadata.rank"],
+        ),
         ({"failureMetadata": {"solution": "Do."}}, {"instructions": "Do."}, []),
         (
             {"failureMetadata": {"solution": "Do."}, "metadata": {"solution": "Plan."}},

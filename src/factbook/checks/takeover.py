@@ -279,7 +279,7 @@ def read_fix_text(value: object, path: str, remarks: Remarks) -> str | None:
     """The text of a member, a list joined by line breaks; other values get a remark."""
     lines = []
     for place, one in enumerate(value if isinstance(value, list) else [value]):
-        if isinstance(one, str | int | float):
+        if isinstance(one, str | int | float) and not isinstance(one, bool):
             lines.append(str(one))
         elif one is not None:
             where = f"{path}[{place}]" if isinstance(value, list) else path
@@ -521,13 +521,13 @@ def take_over_backstage(config: object, sources: Sources) -> TakenOver:
         raise InputError("There are no checks below techInsights.factChecker.checks.")
     if len(checks) > MOST_TAKEN_OVER:
         raise InputError(f"There are more than {MOST_TAKEN_OVER} checks.")
-    found, ranks = TakenOver(), dict[str, Any]()
+    found, ranks = TakenOver(), dict[str, int]()
     for name, given in checks.items():
         remarks = Remarks()
         document = _convert_backstage_check(str(name), given, sources, remarks)
         found.add("check", str(name), document, remarks)
         metadata = given.get("metadata") if isinstance(given, dict) else None
-        if isinstance(metadata, dict) and isinstance(metadata.get("rank"), int):
+        if isinstance(metadata, dict) and type(metadata.get("rank")) is int:
             ranks[document.get("id", "")] = metadata["rank"]
     _add_rank_scorecard(ranks, found)
     return found
@@ -578,16 +578,16 @@ def _convert_backstage_rule(
 def _read_labels(metadata: object, remarks: Remarks) -> list[str]:
     """The categories; an invalid rank gets a remark."""
     given = metadata if isinstance(metadata, dict) else {}
-    if given.get("rank") is not None and not isinstance(given["rank"], int):
+    if given.get("rank") is not None and type(given["rank"]) is not int:
         remarks.change("metadata.rank", "is left out: it isn't a whole number")
     found = read_fix_text(given.get("category"), "metadata.category", remarks)
     return found.split("\n") if found else []
 
 
-def _add_rank_scorecard(ranks: Mapping[str, Any], found: TakenOver) -> None:
+def _add_rank_scorecard(ranks: Mapping[str, int], found: TakenOver) -> None:
     """Add the maturity scorecard if checks have ranks."""
     taken = set(found.taken("check"))
-    kept = {id_: rank for id_, rank in ranks.items() if id_ in taken and isinstance(rank, int)}
+    kept = {id_: rank for id_, rank in ranks.items() if id_ in taken}
     if not kept:
         return
     ordered = sorted(set(kept.values()))
