@@ -146,7 +146,7 @@ async def test_the_refusal_is_logged_once_and_told_by_the_metric_and_the_doctor(
     assert (await service.http.get("/readyz")).status_code == 200
     found = await doctor(service)
     assert [state for state, _ in found] == ["ok", "warning"]
-    assert "the clock is not believed" in found[1][1]
+    assert "the clock isn't trusted" in found[1][1]
     await confirm(service)
     assert await believed(service) == "1.0"
     assert [state for state, _ in await doctor(service)] == ["ok", "ok"]

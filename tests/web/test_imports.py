@@ -230,7 +230,7 @@ async def test_a_part_that_is_not_read_any_more_is_told_as_such(service: Service
     world.time.advance(HOUR)
     await world.process.work()
     page = words(await (await signed_in(service)).text(IMPORTER))
-    assert "old complete not read any more" in page
+    assert "old complete no longer read" in page
     assert "gone with its part" not in page
 
 

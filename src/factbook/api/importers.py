@@ -65,7 +65,7 @@ IF_MATCH: Final = Header(
     pattern=common.PART_TAG,
     wrong="has to be the ETag of the part",
 )
-_LEFT: Final = 'There is no importer "{}" any more. What it read is below /parts.'
+_LEFT: Final = 'The importer "{}" no longer exists. What it read is under /parts.'
 # No system sends larger events.
 _LARGEST_EVENT: Final = 25_000_000
 _LONGEST_DELIVERY_ID: Final = 200

@@ -408,7 +408,7 @@ def _check_access_token(found: AccessToken, request: Request, state: State) -> N
     if found.audience != protocol.build_resource(get_own_address(request, state.settings)):
         raise AuthenticationError("The token is for another address.", token_sent=True)
     if not found.permissions:
-        raise AuthenticationError("The token's person may not do this any more.", token_sent=True)
+        raise AuthenticationError("The token's person may no longer do this.", token_sent=True)
 
 
 OAUTH_ROUTES: Sequence[Route] = (

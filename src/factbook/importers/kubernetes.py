@@ -595,7 +595,7 @@ def _make_external_id(members: Sequence[Workload]) -> str:
 
 
 def _list_cluster_rights(lists: Mapping[str, ObjectList]) -> frozenset[str]:
-    """The lists with something in them: one that is suddenly empty is not believed.
+    """The lists with something in them: one that is suddenly empty isn't trusted.
 
     Of a list that may be of some namespaces alone, each of them is a right.
     """

@@ -145,7 +145,7 @@ def check_run(transaction: Transaction, run: ImportRun) -> None:
 def end_import_run(
     transaction: Transaction, run: ImportRun, outcome: RunOutcome, now: int
 ) -> ImportRun:
-    """End a run; raises LostRunError if the attempt does not have it any more."""
+    """End a run; raises LostRunError if the attempt no longer holds it."""
     check_run(transaction, run)
     failures = 0 if outcome.whole else run.failures + 1
     ended = run._replace(
@@ -236,7 +236,7 @@ class ImportPartRecord(NamedTuple):
     """A part after its last reading.
 
     `state` is complete, partial or held; `complete_at` is the time of the last complete reading,
-    None if there was none. `rights` are those of the last believed reading, `seen_rights` those of
+    None if there was none. `rights` are those of the last trusted reading, `seen_rights` those of
     the last one.
     """
 

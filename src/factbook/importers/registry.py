@@ -419,7 +419,7 @@ async def delete_importer(
 class ImporterStatus(NamedTuple):
     """An importer with the run that waits or is under way, the last that ended, and its parts.
 
-    The `parts` are those of its last reading, without any that it does not read any more.
+    The `parts` are those of its last reading, without those that it no longer reads.
     `next_at` is the time of its next run by itself.
     """
 

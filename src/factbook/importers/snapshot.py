@@ -94,7 +94,7 @@ class SnapshotPart:
     `complete`: everything that exists was read, so that what is not in it has gone. `unread` are
     origins that exist but could not be read whole: what came from them before stays. `rights` are
     what the credential could see; a reading with fewer of them than the last complete one is not
-    believed to be complete. `former` are the origins that an origin had before it was renamed.
+    taken to be complete. `former` are the origins that an origin had before it was renamed.
     `only` are the origins that were read, None for all of them: nothing else changes. `lost` are
     further ones that were not found: whether they are gone, a reading of everything tells. With
     `failed` something in it could not be read for a passing reason: the part is told as partial.

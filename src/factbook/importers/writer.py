@@ -55,7 +55,7 @@ class ImportTarget(NamedTuple):
     def saving(self, record: ImportPartRecord, before: ImportPartRecord | None) -> Write:
         """Runner of transactions that keeps what is known of a part in the same one.
 
-        It raises PreconditionFailedError if the part is not as it was `before` any more.
+        It raises PreconditionFailedError if the part is no longer as it was `before`.
         """
         return _Saving(self.write, record, before)
 

@@ -202,7 +202,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     people_sets: Annotated[
         list[str] | None,
         _describe(
-            "Sets that are believed about people: memberships that they state give the rights of "
+            "Sets that are trusted about people: memberships that they state give the rights of "
             "groups, besides those of SCIM, LDIF, and a code host's own teams and members. Ids, or "
             "the beginning of ids before `*`; `/` for entities outside any set. Unset: none, and "
             "whoever lacks a right for it is listed as a warning."

@@ -392,7 +392,7 @@ _CHANGE = describe_record(
         },
         "unknownReasons": {
             "type": "object",
-            "description": "Fact name to why it has no value any more.",
+            "description": "Maps each fact to the reason it no longer has a value.",
         },
     },
     ("timestamp", "dataSourceId", "version", "entityRef", "facts"),

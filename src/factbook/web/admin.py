@@ -677,7 +677,7 @@ async def _housekeeping_status(observed: Observed) -> AsyncIterator[StatusLine]:
         yield StatusLine("Rounds", "none was done yet")
     clock = await housekeeping.read_retention_clock(observed.database)
     if clock.refused_at is not None:
-        yield StatusLine("Clock", "not believed: nothing is deleted", clock.refused_at, bad=True)
+        yield StatusLine("Clock", "not trusted: nothing is deleted", clock.refused_at, bad=True)
 
 
 async def _right_status(observed: Observed) -> AsyncIterator[StatusLine]:

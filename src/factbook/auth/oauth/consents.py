@@ -91,7 +91,7 @@ def revoke_own_consent(transaction: Transaction, id_: str, person: str) -> Conse
     """End one of the person's consents; raises NotFoundError."""
     found = find_consent(transaction, id_)
     if found is None or found.person != person:
-        raise NotFoundError("This client has no access any more.")
+        raise NotFoundError("This client no longer has access.")
     revoke_consent(transaction, id_)
     return found
 
@@ -405,7 +405,7 @@ def _issue_tokens(
     now: int,
 ) -> Issuance:
     if not permissions:
-        return _end_consent(transaction, consent, "The person may not do any of this any more.")
+        return _end_consent(transaction, consent, "The person may no longer do any of this.")
     store_issued_token(transaction, ACCESS, new.access, consent.id, permissions, now)
     ends_at = store_issued_token(
         transaction, REFRESH, new.refresh, consent.id, consent.permissions, now

@@ -362,7 +362,7 @@ async def check_retention(database: Database, now: int) -> Finding:
         return ok(HOUSEKEEPING, f"What is old is deleted by the time {iso(clock.trusted_at)}.")
     what = (
         f"The clock shows {iso(now)}, and the last housekeeping was at {iso(clock.trusted_at)}, so "
-        "the clock is not believed: nothing is deleted by a later time."
+        "the clock isn't trusted: nothing is deleted by a later time."
     )
     if now < clock.trusted_at:
         what = f"The last housekeeping was at {iso(clock.trusted_at)}, which is still to come."
