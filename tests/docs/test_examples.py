@@ -17,7 +17,6 @@ from pathlib import Path
 import pytest
 
 from tests.docs.blocks import Example, examples, json_differs, output_differs
-from tests.docs.forked_commands import forked_commands
 from tests.docs.github_account import organization
 from tests.processes import ServerProcess, serving
 
@@ -45,13 +44,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     with serving(f"sqlite:///{folder / 'factbook.db'}", folder) as server:
         server.environment["FACTBOOK_TOKEN"] = server.token()
         yield server
-
-
-@pytest.fixture(scope="module")
-def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Folder of a `factbook` that need not load its modules."""
-    with forked_commands(tmp_path_factory.mktemp("forks")) as folder:
-        yield folder
 
 
 @pytest.fixture
@@ -124,20 +116,16 @@ def check_examples(page: Path, reader: Reader) -> None:
         reader.stop()
 
 
-@pytest.mark.parametrize("page", FIRST, ids=lambda page: page.stem)
-def test_the_examples_of_a_first_page_work(
+@pytest.mark.parametrize(
+    "page",
+    [*FIRST, *(pytest.param(page, marks=pytest.mark.system) for page in OTHERS)],
+    ids=lambda page: page.stem,
+)
+def test_the_examples_of_a_page_work(
     page: Path, server: ServerProcess, tmp_path: Path, curl: list[Path]
 ) -> None:
-    check_examples(page, Reader(server, tmp_path, *curl))
-
-
-@pytest.mark.system
-@pytest.mark.parametrize("page", OTHERS, ids=lambda page: page.stem)
-def test_the_examples_of_a_page_work(
-    page: Path, server: ServerProcess, tmp_path: Path, curl: list[Path], forks: Path
-) -> None:
     with surroundings(page) as variables:
-        check_examples(page, Reader(server, tmp_path, forks, *curl, **variables))
+        check_examples(page, Reader(server, tmp_path, *curl, **variables))
 
 
 def test_the_pages_have_examples() -> None:
