@@ -369,7 +369,7 @@ SMOKE: Final = (
     "tests/system/test_crash.py",
     "tests/system/test_backups.py::test_a_restore_that_is_killed_leaves_the_old_database_or_the_new_one",
     "tests/system/test_webhook_crash.py::test_every_event_arrives_though_processes_are_killed_while_they_send[postgresql]",
-    "tests/system/test_postgresql_restarts.py::test_clients_see_whole_answers_or_503_while_postgresql_is_restarted[fast]",
+    "tests/system/test_postgresql_restarts.py::test_clients_see_whole_answers_or_503_while_postgresql_is_restarted",
     # Facts and entities from elsewhere.
     "tests/system/test_collecting_server.py",
     "tests/system/test_importing_server.py::test_of_two_processes_of_a_server_one_imports",

@@ -79,9 +79,17 @@ def test_the_tables_name_files_and_tests_that_exist(
     assert [prefix for prefix in sorted(prefixes) if not system_tests.matching([prefix])] == []
     for test in SMOKE:
         path, _, name = test.partition("::")
-        functions = ast.walk(ast.parse((ROOT / path).read_bytes()))
-        names = {node.name for node in functions if isinstance(node, ast.FunctionDef)}
-        assert name.partition("[")[0] in {*names, ""}, test
+        functions = {
+            node.name: node
+            for node in ast.walk(ast.parse((ROOT / path).read_bytes()))
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        }
+        name, variant, _ = name.partition("[")
+        assert name in {*functions, ""}, test
+        if variant:
+            parts = [functions[name].args, *functions[name].decorator_list]
+            text = " ".join(ast.unparse(part) for part in parts)
+            assert "parametrize" in text or "database_url" in text, test
 
 
 def test_system_tests_are_recognized_by_their_text(
