@@ -85,6 +85,7 @@ def test_an_id_tells_how_far_a_place_is() -> None:
         assert 0 <= publications.find_last_id(one.place) <= 2 * BLOCK
 
 
+@pytest.mark.both_databases
 async def test_batches_are_interleaved_on_postgresql_once_entities_have_states(
     database: Database,
 ) -> None:

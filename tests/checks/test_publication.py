@@ -67,6 +67,7 @@ async def test_an_entity_that_a_check_is_not_about_is_told_apart(
     assert (await states(catalog))["b"] == (b"\2\1" if kind == "component" else b"\2\4")
 
 
+@pytest.mark.both_databases
 async def test_a_check_waits_for_one_that_began_before_any_entity_had_states(
     catalog: CheckedCatalog,
 ) -> None:

@@ -110,7 +110,6 @@ async def test_a_name_is_anothers_in_any_case(provider: Provider) -> None:
 
 
 @pytest.mark.both_databases
-@ON_SQLITE
 async def test_lists_are_read_page_by_page_in_the_order_of_creation(
     service: Service, provider: Provider
 ) -> None:

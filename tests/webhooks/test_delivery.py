@@ -200,7 +200,6 @@ async def test_a_message_that_is_given_up_while_others_arrive_disables_nothing(
     assert (await world.shown(hook))["undelivered"] == []
 
 
-@pytest.mark.both_databases
 @pytest.mark.slow
 @ON_SQLITE
 async def test_no_more_than_a_window_waits_for_a_receiver_that_is_away(
