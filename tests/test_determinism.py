@@ -25,7 +25,9 @@ from tests import tree, waiting
 TESTS = Path(__file__).parent
 # Without packages of npm, which may hold files of older Pythons.
 FILES = sorted(
-    path for path in tree.files(TESTS.parent) if path.suffix == ".py" and TESTS in path.parents
+    path
+    for path in tree.files(TESTS.parent)
+    if path.suffix == ".py" and TESTS in path.parents and path.is_file()
 )
 SOURCE = Path(factbook.__file__).parent
 CLOCKS = frozenset({"monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns"})

@@ -24,7 +24,7 @@ def run(environment: str, program: str, *arguments: str, stdin: str = "") -> str
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=100,
+            timeout=300,
             check=False,
         )
     assert done.returncode == 0, done.stdout + done.stderr

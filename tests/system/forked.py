@@ -7,9 +7,10 @@ fork shares nothing with others but what is only read.
 import multiprocessing
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
@@ -35,12 +36,18 @@ class ForkedProcess:
         return self._process.exitcode
 
     def wait(self, timeout: float | None = None) -> int:
+        """Kill what has not ended in time, which Python would wait for at its own end, and fail."""
         self._process.join(timeout)
-        assert self._process.exitcode is not None
+        if self._process.exitcode is None:
+            self._process.kill()
+            self._process.join()
+            raise subprocess.TimeoutExpired(str(self._process.name), timeout or 0)
         return self._process.exitcode
 
     def send_signal(self, number: signal.Signals) -> None:
-        os.kill(self.pid, number)
+        # The fork server reaps at once, so no zombie keeps the pid.
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, number)
 
 
 def fork(

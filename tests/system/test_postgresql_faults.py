@@ -1,7 +1,6 @@
 """PostgreSQL that refuses: no connection left, locks of others, deadlocks, killed sessions, a
 replica in the place of the primary."""
 
-import os
 import random
 import time
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ import pytest
 
 from tests.processes import serving
 from tests.service import PUSH, component
+from tests.soak import SOAK
 from tests.system.postgresql_server import Cluster
 from tests.system.test_postgresql_restarts import check_nothing_is_lost, unavailable
 from tests.system.traffic import Traffic, bugs
@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.system, pytest.mark.timeout(2000)]
 MOST_CONNECTIONS = 16
 DEADLOCK_SECONDS = 1
 DEADLOCKS = 5
-KILLS = 500 if os.environ.get("FACTBOOK_SOAK") else 40
+KILLS = 500 if SOAK else 40
 # What lets writers of the catalog in one by one, held by the one that waits.
 THE_OTHERS_LOCK = """
 SELECT pg_advisory_xact_lock(classid::int, objid::int) FROM pg_locks
@@ -185,6 +185,7 @@ def test_sessions_that_are_killed_at_random_lose_nothing(url: str, tmp_path: Pat
         traffic.set_up()
         with traffic.flowing(), psycopg.connect(url, autocommit=True) as operator:
             while killed < KILLS:
+                assert server.is_running, server.log.read_text()
                 killed += end_sessions(operator, 1)
                 time.sleep(chance.uniform(0.02, 0.2))  # the moment of the next death
             traffic.wait_for_success()
