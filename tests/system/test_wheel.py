@@ -11,7 +11,7 @@ from factbook.web import help
 from tests import processes
 from tests.processes import UV
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.system, pytest.mark.timeout(600)]
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -29,11 +29,13 @@ def test_the_wheel_serves_from_an_environment_of_its_own(
     install = ["pip", "install", "--python", str(home)]
     lock = str(ROOT / "requirements" / "runtime.lock")
     for words in (
-        ["venv", str(home)],
+        ["venv", "--python", sys.executable, str(home)],
         [*install, "--require-hashes", "--requirement", lock],
         [*install, "--no-deps", str(wheel)],
     ):
-        subprocess.run([UV, "--quiet", *words], check=True, cwd=tmp_path)
+        subprocess.run(
+            [UV, "--quiet", *words], env=processes.clean_environment(), cwd=tmp_path, check=True
+        )
 
     monkeypatch.setattr(processes, "FACTBOOK", home / "bin" / "factbook")
     assert "PYTHONPATH" not in os.environ
