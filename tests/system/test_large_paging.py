@@ -1,7 +1,6 @@
 """Very many entities are read page by page, each once and in order, while a set is replaced."""
 
 import itertools
-import os
 import sqlite3
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,12 +13,13 @@ import pytest
 
 from tests.processes import serving
 from tests.service import PUSH
+from tests.soak import SOAK
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(600)]
 
 QUERY = "/api/catalog/entities/by-query"
-ENTITIES = 1_000_000 if os.environ.get("FACTBOOK_SOAK") else 200_000
-PAGE = 4_000
+ENTITIES = 1_000_000 if SOAK else 200_000
+PAGE = 10_000 if SOAK else 4_000
 FIELDS = "kind,metadata.name"
 # The replaced entities stand between the others, from the first page to the last.
 STEP = ENTITIES // 200
