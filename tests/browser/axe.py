@@ -15,7 +15,7 @@ ALL: Final[Rules] = {}
 COLORS: Final[Rules] = {"runOnly": _COLORS}
 BUT_COLORS: Final[Rules] = {"rules": {rule: {"enabled": False} for rule in _COLORS}}
 
-# It would load the style sheets once more each time, for a rule that is off.
+# Preloading would fetch the style sheets again on each run, for a rule that is off.
 _RUN = """(rules) => axe.run(document, {
   resultTypes: ["violations"], preload: false, ...rules,
 }).then((found) => found.violations.map(({id, nodes}) => [id, nodes.map((node) =>

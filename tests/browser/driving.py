@@ -32,7 +32,7 @@ expect.set_options(timeout=_PATIENCE_MS)
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """Debian's Chromium without a browser around its pages, until the end of the block."""
+    """Debian's Chromium as a headless shell, until the end of the block."""
     program = shutil.which("chromium-headless-shell")
     assert program, "chromium-headless-shell is missing: scripts/install-system"
     with sync_playwright() as playwright:
@@ -44,7 +44,7 @@ def chromium() -> Iterator[Browser]:
 
 
 def arguments() -> list[str]:
-    """What Chromium is started with: no GPU, not even one that the processor plays.
+    """Chromium's arguments: no GPU, not even an emulated one.
 
     Its sandbox cannot be made by root, as in a container.
     """

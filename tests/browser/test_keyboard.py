@@ -164,6 +164,7 @@ def test_the_focus_is_seen_wherever_it_goes(shop: Shop, path: str, size: tuple[i
             assert next(keyboard.steps()) == "Skip to content"
             window.page.keyboard.press("Enter")
         forth = list(keyboard.steps())
+        assert ("Skip to content" in forth) == (path == "/")
         assert len(forth) > 1
         back = list(islice(keyboard.steps("Shift+Tab"), len(forth)))
         assert back == forth[::-1]

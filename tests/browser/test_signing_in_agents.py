@@ -38,9 +38,11 @@ SIGN_INS: Final = [
     pytest.param(
         client, how, scripts, id=f"{how}-{client}-{'scripts' if scripts else 'no-scripts'}"
     )
-    for row, how in enumerate(["document", "settings", "registration"])
-    for column, client in enumerate(CLIENTS)
-    for scripts in [(row + column) % 2 == 0]
+    for scripts, client, how in (
+        ((row + column) % 2 == 0, client, how)
+        for row, how in enumerate(["document", "settings", "registration"])
+        for column, client in enumerate(CLIENTS)
+    )
 ]
 
 

@@ -106,7 +106,8 @@ def before_load_schema(context: schemathesis.HookContext, raw_schema: dict[str, 
 def write_out(value: Any, signs: str) -> None:
     """Replace the classes in every pattern below a value.
 
-    To draw from such a pattern takes seconds: a text without a format gets one to draw from.
+    Generating from such a pattern takes seconds, so a string without a format gets a format that
+    has a strategy.
     """
     if isinstance(value, dict) and PRINTABLE in str(value.get("pattern")):
         value["pattern"] = value["pattern"].replace(PRINTABLE, signs)

@@ -74,7 +74,7 @@ ASKING: dict[str, Ask] = {
     "TypeScript SDK 2": typescript("client-2.mjs", "auto"),
     "Python SDK 2": lambda server, calls: asyncio.run(python("auto", server, calls)),
 }
-# To import them takes seconds, so those of an environment share a process.
+# Importing a client takes seconds, so all clients of an environment share a process.
 IN_ENVIRONMENTS = {
     "hosts-1": {"Python SDK 1": "mcp", "FastMCP 2": "fastmcp"},
     "hosts-2": {"FastMCP 3": "fastmcp"},

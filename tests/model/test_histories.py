@@ -1,7 +1,6 @@
 """Random histories of concurrent clients: one order of their calls explains every answer."""
 
 import logging
-import os
 from collections import Counter
 from pathlib import Path
 
@@ -14,10 +13,10 @@ from tests.model.counting import outcomes
 from tests.model.histories import histories
 from tests.model.story import tell
 from tests.processes import serving
+from tests.soak import SOAK
 
-SOAK = bool(os.environ.get("FACTBOOK_SOAK"))
 SHORT = 60
-# Writers of SQLite wait for each other, so that fewer histories meet all that can happen.
+# SQLite has one writer at a time, so fewer histories reach every outcome.
 LONG = {"sqlite": 3_000 if SOAK else 150, "postgresql": 3_000 if SOAK else 500}
 
 # What makes histories worth checking, and how many of ten thousand calls at least come to it.
@@ -46,8 +45,8 @@ INTERESTING = {
 def dull(counted: Counter[str]) -> dict[str, int]:
     """What came too seldom.
 
-    How calls overlap differs from run to run, so rare outcomes count only in runs that are long
-    enough to expect several of them.
+    How calls overlap differs from run to run. So a run too short to expect five of an outcome says
+    nothing about it; `make soak` is long enough for all.
     """
     expected = {
         outcome: least * counted["calls"] // 10_000 for outcome, least in INTERESTING.items()

@@ -9,8 +9,8 @@ from typing import Final
 
 import re2
 
-# The forms of credentials that somebody could paste by mistake. Python's `re` takes 8 seconds for
-# the files of this repository, re2 a tenth of one.
+# Forms of credentials that somebody could paste by mistake. With `re` the search took a hundred
+# times as long as with re2.
 _KNOWN: Final = re2.compile(
     r"(?P<private_key>-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----\s+[A-Za-z0-9+/=]{40})"
     r"|(?P<github>\b(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{60,}))"

@@ -21,7 +21,7 @@ BASE = "localhost/base"
 # The name that the compose files have for it.
 _IMAGE = "localhost/factbook:local"
 _PACKAGES = "python3,python3-venv,python-is-python3,ca-certificates"
-# The base image that is named there has none of these either.
+# The Dockerfile's base image has none of these either.
 _SLIM = 'cd "$1/usr/share" && rm -rf doc/* locale/* man/*'
 _CERTIFICATES = "/etc/ssl/certs"
 # What the compose files and the chart give each container.

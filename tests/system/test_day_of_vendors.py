@@ -35,7 +35,7 @@ __all__ = ["no_pauses"]
 pytestmark = [pytest.mark.system, pytest.mark.timeout(1800)]
 
 ENTITIES = 600
-REPOSITORIES = 24  # at each code host, more than fit into one request or batch
+REPOSITORIES = 24  # at each code host: more than a request to GitHub or a batch of GitLab takes
 STEP = 10 * MINUTE
 FAULTS: list[Fault] = [
     bad_gateway,

@@ -33,7 +33,8 @@ MARKS = ("<script>alert", "<img src=x", "{{49}}")
 # What alone differs in two answers with the same page.
 _SECRETS = re.compile(r' name="(?:csrf|request)" value="[\w-]+"')
 # What a database may refuse, and what only the rendering of a page could take for its own. The slow
-# test gives each page and each parameter all texts; the system tests give every pair these.
+# test gives each page and each parameter all texts. The system tests put these into all parameters
+# of a page at once, and alone into each that changes it.
 REFUSED = {"nul": "a\0b", "large": "9" * 400}
 RENDERED = {"markup": HOSTILE, "marks": "\u0315\u0316" * 20}
 TEXTS = (*REFUSED.values(), *RENDERED.values(), "\0", "-1", "../..", "javascript:x", "%")
@@ -217,7 +218,7 @@ class Reader:
         self.read = set[str]()
 
     async def open(self, address: str) -> tuple[int, str, str]:
-        """What makes an answer another one: its status, where it leads, and what it shows."""
+        """Open and check a page; return its status, redirect target and text."""
         answer = await self._visitor.open(address)
         assert answer.status_code < 500, address
         shown = _SECRETS.sub("", answer.text)
@@ -230,7 +231,7 @@ class Reader:
     async def open_with_each(self, path: str, names: Sequence[str], text: str) -> None:
         """Open a page with a text in every parameter.
 
-        Each that changes the page has it alone; those that change nothing have it together.
+        Parameters that change the page are also tried alone, the others only together.
         """
         plain = await self.open(path)
         waiting = [names]
