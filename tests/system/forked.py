@@ -53,7 +53,8 @@ class ForkedProcess:
 def fork(
     main: Callable[..., None], *arguments: Any, environment: Mapping[str, str], log: Path
 ) -> ForkedProcess:
-    """Begin a process that runs `main` in the folder of its log."""
+    """Begin a process that runs `main` in the folder of its log, a file that exists from now on."""
+    log.touch()
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(_PRELOADED)
     process = context.Process(target=_run, args=(main, arguments, environment, log))
