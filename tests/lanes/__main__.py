@@ -12,7 +12,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.lanes", description=__doc__)
     lanes = parser.add_subparsers(dest="lane", required=True)
     lanes.add_parser("quick", help="what is nearest to the change, on SQLite, in half a minute")
-    lanes.add_parser("change", help="smoke tests, then the system tests that the change needs")
+    lanes.add_parser("change", help="smoke tests, and the system tests that the change needs")
     full = lanes.add_parser("full", help="all system tests; records the commit if they pass")
     full.add_argument("commit", nargs="?", default="", help="the commit that make test passed on")
     some = lanes.add_parser("system", help="all system tests, or some")
