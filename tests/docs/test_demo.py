@@ -1,5 +1,6 @@
 """`make demo`: its output works, it shows faults, and interrupting it ends it cleanly."""
 
+import asyncio
 import fcntl
 import os
 import re
@@ -108,17 +109,10 @@ class Shown:
 
 
 @pytest.mark.slow
-async def test_the_demo_asks_and_serves_shows_the_faults_of_the_pictures_and_stops(
+def test_the_demo_answers_serves_looks_like_the_pictures_and_stops(
     demo: Demo, folder: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     shown = Shown(demo)
-    asks_and_serves(shown, folder)
-    await shows_the_faults_of_the_pictures(shown, tmp_path_factory.mktemp("pictures"))
-    stops(demo, shown, folder)
-
-
-def asks_and_serves(shown: Shown, folder: Path) -> None:
-    """Fail unless the question of the README is answered, and its link and token work."""
     printed = re.search(
         r"Question: which Logistics services .*\nAnswer:\n({.*?\n})\n", shown.text, re.DOTALL
     )
@@ -141,6 +135,16 @@ def asks_and_serves(shown: Shown, folder: Path) -> None:
     curl = re.search(r"  curl -sS .*?'\n\n", shown.text, re.DOTALL)
     assert curl, shown.text
     assert subprocess.run(["bash", "-n", "-c", curl[0]], check=False).returncode == 0
+
+    asyncio.run(compare_with_pictures(shown, tmp_path_factory.mktemp("pictures")))
+
+    demo.send_signal(signal.SIGINT)
+    rest, _ = demo.communicate(timeout=100)
+    assert demo.returncode == 0
+    assert rest.strip() == "Stopped. Nothing is left behind."
+    assert not list(folder.iterdir())
+    with pytest.raises(httpx2.ConnectError):
+        httpx2.get(f"{shown.url}/healthz", timeout=60)
 
 
 # What depends on when somebody looks: charts, and times.
@@ -166,7 +170,7 @@ async def figures(http: httpx2.AsyncClient, link: str) -> dict[str, str]:
     return found
 
 
-async def shows_the_faults_of_the_pictures(shown: Shown, pictures: Path) -> None:
+async def compare_with_pictures(shown: Shown, pictures: Path) -> None:
     """Fail unless the pages, and the facts and scorecards behind them, are as in the pictures."""
     client = partial(httpx2.AsyncClient, timeout=60)
     async with client(base_url=shown.url) as http:
@@ -195,17 +199,6 @@ async def shows_the_faults_of_the_pictures(shown: Shown, pictures: Path) -> None
         scores = {group["name"]: group["score"] for group in groups if group["total"] > 1}
         assert min(scores, key=scores.__getitem__) == "group:default/team-logistics"
         assert scores["group:default/team-identity"] == max(scores.values())
-
-
-def stops(demo: Demo, shown: Shown, folder: Path) -> None:
-    """Fail unless an interrupt ends the demo, which leaves nothing behind."""
-    demo.send_signal(signal.SIGINT)
-    rest, _ = demo.communicate(timeout=100)
-    assert demo.returncode == 0
-    assert rest.strip() == "Stopped. Nothing is left behind."
-    assert not list(folder.iterdir())
-    with pytest.raises(httpx2.ConnectError):
-        httpx2.get(f"{shown.url}/healthz", timeout=60)
 
 
 def test_a_demo_that_is_told_to_stop_while_it_starts_leaves_nothing_behind(
