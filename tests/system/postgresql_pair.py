@@ -22,7 +22,7 @@ class Pair:
         self.primary = primary
         self.url = ""
         self._stack = stack
-        self.replica = self._replica(free_port())
+        self._add_replica(free_port())
         ports = (primary.port, self.replica.port)
         hosts = ",".join(f"127.0.0.1:{port}" for port in ports)
         self.url = f"postgresql://postgres@{hosts}/factbook"
@@ -40,7 +40,7 @@ class Pair:
         dead.kill()
         self.replica.promote()
         self.primary = self.replica
-        self.replica = self._replica(dead.port)
+        self._add_replica(dead.port)
 
     def run(self, sql: str) -> list[tuple[Any, ...]]:
         """The rows of a statement, run on the primary in a session of its own."""
@@ -55,16 +55,22 @@ class Pair:
         [(written,)] = self.run("SELECT pg_current_wal_flush_lsn()")
         confirmed = "SELECT flush_lsn >= '{}' FROM pg_stat_replication WHERE sync_state = 'sync'"
         has_it = confirmed.format(written)
-        until(lambda: (True,) in self.run(has_it))
+        until(lambda: (True,) in self.run(has_it), told=self._read_logs)
 
-    def _replica(self, port: int) -> Cluster:
-        """A new replica of the primary, which from then on waits for it with every commit."""
+    def _add_replica(self, port: int) -> None:
+        """Create a replica of the primary, which from then on waits for it with every commit."""
         # A copy of a server that waits for a replica would do so as well, once it is promoted.
         self._let_primary_wait_for("''")
-        replica = self._stack.enter_context(self.primary.replica(port))
+        self.replica = self._stack.enter_context(self.primary.replica(port))
         self._let_primary_wait_for("'*'")
         self.wait_for_replica()
-        return replica
+
+    def _read_logs(self) -> str:
+        servers = {"primary": self.primary, "replica": self.replica}
+        return "\n".join(
+            f"Log of the {name}:\n{(server.home / 'log').read_text(errors='replace')[-3000:]}"
+            for name, server in servers.items()
+        )
 
     def _let_primary_wait_for(self, names: str) -> None:
         self.run(f"ALTER SYSTEM SET synchronous_standby_names = {names}")

@@ -74,6 +74,10 @@ class Cluster:
             "listen_addresses": "'127.0.0.1'",
             "port": str(self.port),
             "unix_socket_directories": "''",
+            # After a crash PostgreSQL may remove the segment that a replica has yet to finish.
+            "wal_keep_size": "512MB",
+            # A replica that lost its primary looks again soon, not after five seconds.
+            "wal_retrieve_retry_interval": "100ms",
         }
         configure(self.home, **place | settings)
 
