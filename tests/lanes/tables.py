@@ -403,6 +403,8 @@ NEARBY: Final[dict[str, str]] = {
 LONGEST: Final = (
     "tests/system/test_image.py",
     "tests/browser/test_accessibility.py",
+    "tests/browser/test_accessibility_viewers.py",
+    "tests/browser/test_accessibility_administrators.py",
     "tests/contracts/test_schemathesis.py",
     "tests/system/test_release.py",
     "tests/collection/test_day.py",
