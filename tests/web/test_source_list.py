@@ -88,7 +88,9 @@ async def test_many_sources_are_shown_page_by_page(service: Service) -> None:
     assert "TechDocs" in second
     assert "TechDocs" not in first
     for odd in ("0", "-1", "x", "99999999999999999999", "٣"):
-        assert "Data sources" in await visitor.text("/data-sources", page=odd)
+        answer = await visitor.open("/data-sources", page=odd)
+        assert answer.status_code == 400
+        assert "“page” in the address must be a number from 1 to 10000" in answer.text
 
 
 async def test_without_an_integration_it_says_which_there_are_and_how(service: Service) -> None:

@@ -87,7 +87,6 @@ STATE_CHOICES: Final = [
     ("", "Any"),
     *((word, word.replace("-", " ").capitalize()) for word in state.WORDS),
 ]
-_LARGEST_PAGE: Final = 10_000
 
 
 def get_definition_id(visit: PageContext, noun: str) -> str:
@@ -126,25 +125,6 @@ def get_chosen_state(visit: PageContext) -> str | None:
     return word
 
 
-def get_first_entity(visit: PageContext) -> int:
-    """Read the entity id to start after; raises InputError if it isn't a number."""
-    return _convert_page_number(visit.query("after"), 2**53, 0)
-
-
-def get_page_number(visit: PageContext) -> int:
-    """Read the page number, starting at 1; raises InputError if it isn't a number."""
-    return max(1, _convert_page_number(visit.query("page"), _LARGEST_PAGE, 1))
-
-
-def _convert_page_number(text: str, most: int, default: int) -> int:
-    if not text:
-        return default
-    is_number = text.isascii() and text.isdigit() and len(text) <= len(str(most))
-    if not is_number or int(text) > most:
-        raise InputError("The address of this page is incomplete.")
-    return int(text)
-
-
 CHECKS_PATH: Final = "/checks"
 _CHECKS_ON_PAGE: Final = 50
 _CHECK_FILTERS: Final = (
@@ -176,7 +156,7 @@ async def list_checks(visit: PageContext) -> Reply:
         if _matches_check_filter(one, counts.get(one.id), query.casefold(), shown)
     ]
     found.sort(key=lambda one: (-counts.get(one.id, StateCounts()).failing, one.id))
-    number = get_page_number(visit)
+    number = visit.page_number()
     address = make_filter_address(visit, CHECKS_PATH, ("q", "show"))
     page = found[(number - 1) * _CHECKS_ON_PAGE : number * _CHECKS_ON_PAGE]
     rows = list[CheckLine]()

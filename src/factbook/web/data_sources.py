@@ -385,7 +385,6 @@ def _make_owned_source(
 
 SOURCES_PATH: Final = "/data-sources"
 _SOURCES_ON_PAGE: Final = 50
-_LARGEST_PAGE: Final = 10_000
 
 _SOURCE_FILTERS: Final = (
     ("", "All"),
@@ -408,9 +407,7 @@ async def show_sources(visit: PageContext) -> Reply:
     rows = await list_source_rows(visit)
     query, shown = visit.query("q"), visit.query("show")
     found = [row for row in rows if _matches_source_filter(row, query.casefold(), shown)]
-    text = visit.query("page", "1")
-    is_number = text.isascii() and text.isdigit() and len(text) < len(str(_LARGEST_PAGE))
-    number = max(1, int(text)) if is_number else 1
+    number = visit.page_number()
     page = found[(number - 1) * _SOURCES_ON_PAGE : number * _SOURCES_ON_PAGE]
     asked = {"q": query, "show": shown}
     configured = {row.source.handler.builtin_id for row in rows if row.source.handler}
@@ -562,8 +559,7 @@ async def show_source_page(visit: PageContext) -> Reply:
 async def show_failures(visit: PageContext) -> Reply:
     """Show entities that failed in the last run, scanning a few thousand rows per page."""
     found = await find_source_view(visit)
-    after = visit.query("after", "0")
-    place = int(after) if after.isascii() and after.isdigit() and len(after) < _DIGITS else 0
+    place = visit.query_number("after", 0)
     return visit.page(
         "data-source-failures.html",
         subject=found,

@@ -8,7 +8,7 @@ import msgspec
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
 from factbook.clock import DAY
 from factbook.datasources.custom import yaml_text
-from factbook.errors import InputError, UnsupportedError
+from factbook.errors import UnsupportedError
 from factbook.facts import store
 from factbook.facts.datasource import DataSource
 from factbook.facts.schema import TYPES, Fact
@@ -22,7 +22,6 @@ from factbook.web.formats import Value, quote_segment
 from factbook.web.pages import PageContext, PageRoute
 
 _RELATIONS_ON_PAGE = 100
-_MOST_PAGES = 10_000
 _LARGEST_YAML = 1_000_000  # characters of JSON
 _RAW = 200_000  # characters of a document shown; the download is complete
 
@@ -203,10 +202,7 @@ async def show_relations(visit: PageContext, found: EntityView) -> Reply:
     everything = found.relations
     type_ = visit.query("type")
     asked = [each for each in everything if type_ in ("", each.type)]
-    text = visit.query("page", "1")
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:9]) <= _MOST_PAGES:
-        raise InputError("The list has no such page.")
-    number = int(text[:9])
+    number = visit.page_number()
     first = (number - 1) * _RELATIONS_ON_PAGE
     shown = asked[first : first + _RELATIONS_ON_PAGE]
     path = f"{found.path}/relations?type={formats.quote_segment(type_)}&page="

@@ -394,7 +394,6 @@ def estimate_collections(source: DataSource, start: int, end: int | None) -> int
 
 _HISTORY_POINTS: Final = 500
 _CHANGES: Final = 50
-_LONGEST_TIME: Final = 15  # digits
 _SPANS: Final[dict[str, tuple[str, int | None]]] = {
     "day": ("Day", DAY),
     "week": ("Week", 7 * DAY),
@@ -459,10 +458,7 @@ async def show_fact(visit: PageContext, found: EntityView) -> Reply:
         visit.state.database, *keys, start, visit.now, asked.facts, _HISTORY_POINTS
     )
     points = history.fact_points(excerpt.rows, [asked.fact.name])[asked.fact.name]
-    text = visit.query("before")
-    if text and not (text.isascii() and text.isdigit() and len(text) <= _LONGEST_TIME):
-        raise InputError("The address of this page is incomplete.")
-    before = int(text) if text else None
+    before = visit.query_number("before", 0) or None
     rows, more = await list_rows_before(
         visit.state.database, asked.source, asked.fact, found.shown.id, asked.facts, before
     )

@@ -89,6 +89,9 @@ THEME_COOKIE: Final = "factbook-theme"
 _MASKED = re.compile("[0-9a-f]{128}", re.ASCII)
 _LENGTH = 64
 
+_LARGEST_NUMBER: Final = 2**53  # ids and times are smaller
+_LARGEST_PAGE: Final = 10_000
+
 
 def read_cookie(request: Request, name: str, *, secure: bool) -> str | None:
     """Value of a cookie; None if it was not sent.
@@ -477,6 +480,25 @@ class PageContext:
     def query(self, name: str, default: str = "") -> str:
         """Last value of a query parameter, stripped."""
         return (self.request.all(name) or [default])[-1].strip()
+
+    def query_number(
+        self, name: str, default: int, *, least: int = 0, most: int = _LARGEST_NUMBER
+    ) -> int:
+        """Read a whole number from a query parameter; `default` if there is none.
+
+        Raises InputError for anything else, and for a number outside the bounds.
+        """
+        text = self.query(name)
+        if not text:
+            return default
+        is_number = text.isascii() and text.isdigit() and len(text) <= len(str(most))
+        if not is_number or not least <= int(text) <= most:
+            raise InputError(f"“{name}” in the address must be a number from {least} to {most}.")
+        return int(text)
+
+    def page_number(self) -> int:
+        """Read the number of the page of a list, from 1; raises InputError as `query_number`."""
+        return self.query_number("page", 1, least=1, most=_LARGEST_PAGE)
 
     def page(self, template: str, status: int = 200, **values: Any) -> Reply:
         """Render a page."""

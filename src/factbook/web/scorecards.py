@@ -40,13 +40,13 @@ from factbook.checks.scorecard_figures import (
     ScorecardInEffect,
 )
 from factbook.clock import DAY
-from factbook.errors import InputError, NotFoundError
+from factbook.errors import NotFoundError
 from factbook.http.csv_lines import CONTENT_TYPE, make_attachment_headers, stream_level_lines
 from factbook.http.requests import Reply
 from factbook.storage import Database, Transaction
 from factbook.web import checks, formats, shares
 from factbook.web.charts import draw_line_chart, draw_sparkline
-from factbook.web.checks import find_chosen_team, get_page_number, read_current_scorecard
+from factbook.web.checks import find_chosen_team, read_current_scorecard
 from factbook.web.pages import PageContext, PageRoute
 from factbook.web.shares import (
     Address,
@@ -278,7 +278,7 @@ async def show_scorecard(visit: PageContext) -> Reply:
     tally = await level_store.count_all_levels(database, given.slot, owners)
     rows, has_more = await list_team_rows(visit, given, team, _TEAMS_ON_PAGE)
     address = make_filter_address(visit, shares.make_scorecard_path(card.id), ("team",))
-    number = checks.get_page_number(visit)
+    number = visit.page_number()
     return visit.page(
         "scorecard.html",
         tally=tally,
@@ -404,7 +404,7 @@ async def list_team_rows(
     """
     found = await scorecard_figures.roll_up_scorecard(visit.state.database, given, "owner", team)
     rows = list(_flatten_groups(given.card, found))
-    start = (checks.get_page_number(visit) - 1) * most
+    start = (visit.page_number() - 1) * most
     return rows[start : start + most], len(rows) > start + most
 
 
@@ -484,11 +484,11 @@ async def show_entity_matrix(visit: PageContext) -> Reply:
         visit, shares.make_scorecard_path(shown.card.id, "entities"), (*_MATRIX_FILTERS, "columns")
     )
     columns = await list_matrix_columns(visit, given.card)
-    start = get_first_column(visit)
+    start = visit.query_number("columns", 0)
     wanted = MatrixFilter(await _get_level_filter(visit, given), checks.get_chosen_state(visit))
     chosen = columns[start : start + MOST_COLUMNS]
     ids = [one.id for one in chosen]
-    after, database = checks.get_first_entity(visit), visit.state.database
+    after, database = visit.query_number("after", 0), visit.state.database
     page = await scorecard_figures.read_matrix_page(
         database, given, ids, wanted, after, _MATRIX_ROWS
     )
@@ -572,14 +572,6 @@ def _make_entity_line(
     )
 
 
-def get_first_column(visit: PageContext) -> int:
-    """Read the index of the first column; raises InputError if it isn't a number."""
-    text = visit.query("columns")
-    if text and not (text.isascii() and text.isdigit() and len(text) <= 3):
-        raise InputError("The address of this page is incomplete.")
-    return int(text or 0)
-
-
 def list_column_pages(
     address: Address, columns: Sequence[MatrixColumn], start: int
 ) -> list[tuple[str, str, bool]]:
@@ -614,7 +606,7 @@ async def show_team_matrix(visit: PageContext) -> Reply:
     database, path = visit.state.database, shares.make_scorecard_path(shown.card.id, "teams")
     address = make_filter_address(visit, path, ("team", "columns"))
     columns = await list_matrix_columns(visit, given.card)
-    start, number = get_first_column(visit), get_page_number(visit)
+    start, number = visit.query_number("columns", 0), visit.page_number()
     chosen = columns[start : start + MOST_COLUMNS]
     rows, has_more = await list_team_rows(visit, given, find_chosen_team(visit), _TEAM_MATRIX_ROWS)
     tree = GroupHierarchy(await related_entities.read_group_parents(database))
