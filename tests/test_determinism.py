@@ -367,11 +367,11 @@ def test_the_runner_waits_longer_than_a_chain_of_waits(modules: dict[str, Module
 
 def test_every_sqlite_connection_of_a_test_is_closed() -> None:
     """Python 3.13 warns when it collects an open one, in whichever test runs by then."""
-    trees = {path: ast.parse(path.read_text()) for path in FILES}
+    texts = {path: path.read_text() for path in FILES}
     found = {
         str(path.relative_to(TESTS)): lines
-        for path, tree in trees.items()
-        if (lines := list(connections_left_open(tree)))
+        for path, text in texts.items()
+        if "sqlite3" in text and (lines := list(connections_left_open(ast.parse(text))))
     }
     assert found == {}
 

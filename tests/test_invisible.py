@@ -85,6 +85,7 @@ def test_nothing_that_is_left_is_taken_out_and_nothing_visible_goes(text: str) -
     assert visible(seen) == visible(text)
 
 
+@pytest.mark.slow
 @given(VALUES)
 def test_of_json_every_text_is_cleaned_and_no_member_is_lost(value: object) -> None:
     document = json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -62,6 +62,7 @@ def expected_of(tool: Tool, role: str, dimension: str | None) -> str:
     return "narrowed" if narrowed else "let in"
 
 
+@pytest.mark.slow
 @pytest.mark.spec("roles.each-does-what-its-permissions-allow")
 async def test_a_role_gets_in_where_the_tables_say_so_and_nowhere_else(
     service: Service, subtests: pytest.Subtests

@@ -327,6 +327,7 @@ def test_another_name_in_a_file_that_is_commented_out_stays(catalog: Catalog) ->
     assert list(catalog.owners()) == ["payments-api", "payments-worker"]
 
 
+@pytest.mark.slow
 def test_an_import_that_could_read_no_file_is_not_complete(catalog: Catalog) -> None:
     given = json.loads((scenarios.DATA / "vendors/09-no-file-read-is-complete.json").read_text())
     assert "every POST to GraphQL answers 500" in given["GitLab"]

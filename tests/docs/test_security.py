@@ -99,6 +99,7 @@ def test_every_area_has_its_threats() -> None:
     assert list(dict.fromkeys(threat.area for threat in THREATS)) == AREAS
 
 
+@pytest.mark.slow
 @pytest.mark.spec("security.every-threat-has-a-test")
 def test_a_threat_has_a_mitigation_a_module_and_a_test_that_exist(
     subtests: pytest.Subtests,

@@ -92,6 +92,7 @@ def test_a_long_input_takes_no_more_steps_than_its_length_allows(subtests: pytes
             assert all(len(data) > LONG for data in long)
 
 
+@pytest.mark.slow
 def test_every_parser_has_a_target_or_a_reason_why_not() -> None:
     targeted = {parser for target in TARGETS.values() for parser in target.parsers}
     there = set(filter(_reads, _functions() - _functions(of_rows=True)))

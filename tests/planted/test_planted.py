@@ -3,6 +3,8 @@
 import ast
 from collections import Counter
 
+import pytest
+
 from tests.planted import faults
 from tests.planted.faults import ROOT
 from tests.planted.nearest import files_of
@@ -23,6 +25,7 @@ def test_all_faults_can_be_planted_at_once() -> None:
     assert all(ast.parse(text).body for text in texts.values())
 
 
+@pytest.mark.slow
 def test_each_fault_has_tests_in_its_room() -> None:
     for fault in faults.faults().values():
         assert files_of(ROOT, fault).all, fault.id

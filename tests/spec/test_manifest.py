@@ -4,6 +4,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+import pytest
+
 from .__main__ import table
 from .marks import Mark, marks_in, marks_of_source
 from .requirements import REQUIREMENTS, TOPICS, Requirement
@@ -69,6 +71,7 @@ def lines(heading: str, found: Iterable[str]) -> str:
     return "\n  ".join([heading, *found])
 
 
+@pytest.mark.slow
 def test_every_requirement_is_shown_by_a_test() -> None:
     found = missing(REQUIREMENTS, marks_in())
     assert not found, lines(f"{len(found)} requirements are named by no test:", found)

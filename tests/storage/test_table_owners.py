@@ -7,6 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
+import pytest
+
 import factbook
 
 SOURCE: Final = Path(factbook.__file__).parent
@@ -138,6 +140,7 @@ def test_sql_is_found_in_texts_and_calls() -> None:
     assert all(use.is_foreign for use in uses(source, "catalog/any.py"))
 
 
+@pytest.mark.slow
 def test_every_table_has_an_owner_which_names_it() -> None:
     assert created() == OWNER.keys()
     assert {use.table for use in everywhere() if not use.is_foreign} == OWNER.keys()
