@@ -308,18 +308,21 @@ def modules() -> dict[str, Module]:
     return {str(path.relative_to(TESTS)): read(path) for path in FILES if path != Path(__file__)}
 
 
+@pytest.mark.slow
 def test_no_test_shows_by_the_wall_clock_how_long_something_takes(
     modules: dict[str, Module],
 ) -> None:
     assert {path: one.on_wall_clock for path, one in modules.items() if one.on_wall_clock} == {}
 
 
+@pytest.mark.slow
 def test_no_test_reads_how_long_the_processor_has_worked(modules: dict[str, Module]) -> None:
     """Its time depends on its neighbors and caches; work can be counted."""
     found = {path: one.on_processor for path, one in modules.items() if one.on_processor}
     assert found.keys() == READS_PROCESSOR_CLOCKS, found
 
 
+@pytest.mark.slow
 def test_no_test_gives_up_sooner_than_a_loaded_machine_may_need(
     modules: dict[str, Module],
 ) -> None:
@@ -349,6 +352,7 @@ def test_waits_are_ten_times_as_long_as_what_they_wait_for() -> None:
     assert int(longest) / 1000 < waiting.LONG
 
 
+@pytest.mark.slow
 def test_the_runner_waits_longer_than_a_chain_of_waits(modules: dict[str, Module]) -> None:
     """So that a wait fails with its own message."""
     project = tomllib.loads((TESTS.parent / "pyproject.toml").read_text())

@@ -28,6 +28,7 @@ def imported(server: ServerProcess) -> set[str]:
     return {line.rpartition("|")[2].strip() for line in lines if line.startswith("import time:")}
 
 
+@pytest.mark.slow
 def test_a_start_imports_neither_pages_nor_what_few_need(database_url: str, tmp_path: Path) -> None:
     driver = {"psycopg"} if database_url.startswith("sqlite") else set[str]()
     with serving(database_url, tmp_path, PYTHONPROFILEIMPORTTIME="1") as server:

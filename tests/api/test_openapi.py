@@ -153,6 +153,7 @@ async def test_the_push_interface_is_described_under_its_configured_word(
     assert not [path for path in catalog["paths"] if "gadget" in path or "factbook" in path]
 
 
+@pytest.mark.slow
 async def test_every_operation_answers_as_it_says(start: StartService) -> None:
     service = await start(outgoing_networks=["127.0.0.0/8"])
     found = await documents(service)

@@ -237,6 +237,7 @@ async def prepare(service: Service, teams: Sequence[str]) -> None:
     assert answer.status_code == 200, answer.text
 
 
+@pytest.mark.slow
 @pytest.mark.spec("people.only-trusted-sets-give-rights")
 async def test_every_right_comes_from_trusted_writers_alone(start: StartService) -> None:
     names = {way: (f"person-{at}", f"team-{at}") for at, way in enumerate(WAYS)}

@@ -201,6 +201,7 @@ async def compare_with_pictures(shown: Shown, pictures: Path) -> None:
         assert scores["group:default/team-identity"] == max(scores.values())
 
 
+@pytest.mark.slow
 def test_a_demo_that_is_told_to_stop_while_it_starts_leaves_nothing_behind(
     demo: Demo, folder: Path
 ) -> None:
@@ -238,6 +239,7 @@ def started(folder: Path, script: Path, *arguments: str) -> subprocess.Completed
     )
 
 
+@pytest.mark.slow
 def test_a_chosen_port_that_is_in_use_ends_the_demo_with_advice(folder: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -250,6 +252,7 @@ def test_a_chosen_port_that_is_in_use_ends_the_demo_with_advice(folder: Path) ->
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["0", "65536", "http"])
 def test_what_is_no_port_is_refused(folder: Path, text: str) -> None:
     done = started(folder, SCRIPT, "--port", text)
@@ -270,6 +273,7 @@ def test_the_demo_hands_on_its_port_and_installs_runtime_packages_alone() -> Non
     assert done.stdout.splitlines()[-1] == ".venv/bin/python examples/demo.py --port 8123"
 
 
+@pytest.mark.slow
 def test_the_demo_needs_no_other_package_than_the_service() -> None:
     locked = (ROOT / "requirements" / "runtime.lock").read_text()
     known = ["factbook", *re.findall(r"^(\S+)==", locked, re.MULTILINE)]

@@ -11,6 +11,7 @@ PAGES = {path.relative_to(DOCS).as_posix(): path.read_text() for path in DOCS.rg
 HELD = [(page, name) for page, text in PAGES.items() for name in parts_in(text)]
 
 
+@pytest.mark.slow
 def test_a_part_is_as_the_code_makes_it(subtests: pytest.Subtests) -> None:
     assert HELD
     for page, name in HELD:

@@ -101,6 +101,7 @@ def test_every_parser_has_a_target_or_a_reason_why_not() -> None:
     assert NO_PARSERS.keys() <= there
 
 
+@pytest.mark.slow
 def test_every_parser_that_a_target_names_is_there() -> None:
     named = {parser for target in TARGETS.values() for parser in target.parsers}
     assert named <= _functions()

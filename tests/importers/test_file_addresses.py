@@ -76,6 +76,7 @@ def api(name: str, text: str) -> str:
     )
 
 
+@pytest.mark.slow
 async def test_every_address_of_a_file_on_a_default_branch_is_the_same_file(
     subtests: pytest.Subtests,
 ) -> None:

@@ -77,16 +77,19 @@ def test_every_requirement_is_shown_by_a_test() -> None:
     assert not found, lines(f"{len(found)} requirements are named by no test:", found)
 
 
+@pytest.mark.slow
 def test_every_id_that_a_test_names_exists() -> None:
     found = unknown(REQUIREMENTS, marks_in())
     assert not found, lines("no such requirement:", found)
 
 
+@pytest.mark.slow
 def test_no_test_names_a_requirement_that_comes_later() -> None:
     found = premature(REQUIREMENTS, marks_in())
     assert not found, lines("shown already, so its `later` has to go:", found)
 
 
+@pytest.mark.slow
 def test_every_mark_is_on_a_test() -> None:
     found = [f"{mark.place} {mark.scope}" for mark in marks_in() if not mark.is_on_a_test]
     assert not found, lines("pytest ignores a mark on what is no test:", found)

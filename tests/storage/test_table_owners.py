@@ -146,10 +146,12 @@ def test_every_table_has_an_owner_which_names_it() -> None:
     assert {use.table for use in everywhere() if not use.is_foreign} == OWNER.keys()
 
 
+@pytest.mark.slow
 def test_a_table_is_written_by_its_owner_alone() -> None:
     assert {use for use in everywhere() if use.is_foreign and use.writes} == set()
 
 
+@pytest.mark.slow
 def test_a_table_is_read_by_its_owner_but_for_listed_joins() -> None:
     found = {use.module: use.table for use in everywhere() if use.is_foreign}
     assert found == JOINS

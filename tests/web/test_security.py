@@ -161,6 +161,7 @@ async def test_a_form_of_another_type_is_refused(
 # What every answer says
 
 
+@pytest.mark.slow
 @ON_SQLITE
 async def test_every_answer_keeps_other_sites_out(service: Service) -> None:
     """WSTG-CLNT-09 and CONF-07: pages, forms, refusals and what is not there."""

@@ -80,6 +80,7 @@ async def test_a_field_without_which_nothing_is_known_is_named() -> None:
     assert collected.reasons == {"": "feature-off: GitLab 18.5.1 lacks fullPath in GraphQL"}
 
 
+@pytest.mark.slow
 def test_a_query_without_one_of_its_fields_is_still_valid(subtests: pytest.Subtests) -> None:
     for document in (facts.PROJECT_QUERY, facts.MERGED_QUERY, importer_queries.ROOTS_QUERY):
         fields = [one for one in _fields(parse(document)) if len(one) > 1]
