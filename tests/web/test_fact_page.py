@@ -172,6 +172,23 @@ async def test_a_name_may_have_a_slash(knowing: Service) -> None:
     assert "7 collected now" in told(await visitor.text(f"{FACTS}/slashed%2Fname"))
 
 
+@pytest.mark.both_databases
+async def test_the_largest_number_of_an_address_is_after_or_before_everything(
+    knowing: Service, subtests: pytest.Subtests
+) -> None:
+    visitor = await visitor_of(knowing)
+    for path in [
+        f"{WEB}/facts/deliveries/deployments?before={2**53}",
+        f"{WEB}/relations?page=10000",
+        f"/data-sources/deliveries/failures?after={2**53}",
+        "/data-sources?page=10000",
+    ]:
+        with subtests.test(path=path):
+            assert is_harmless(await visitor.text(path))
+            beyond = path[: path.rindex("=") + 1] + str(2**53 + 1)
+            assert is_harmless(await visitor.text(beyond, 400))
+
+
 async def test_what_there_is_not_is_refused(knowing: Service, subtests: pytest.Subtests) -> None:
     visitor = await visitor_of(knowing)
     for path, status in [
