@@ -20,7 +20,7 @@ from factbook.auth import invitations, passwords, permissions, tokens, users
 from factbook.checks import scorecard_figures
 from factbook.checks.results import state_store
 from factbook.checks.results.evaluator import Evaluation
-from factbook.clock import DAY, HOUR, MINUTE, Throttle, iso
+from factbook.clock import DAY, HOUR, MINUTE, SECOND, Throttle, iso
 from factbook.http.context import State
 from factbook.http.requests import render_welcome_link
 from factbook.importers import registry
@@ -41,8 +41,9 @@ _BUILDS_END: Final = 1
 _ROTA_ENDS: Final = 9
 # People whom the directory still has today.
 _STAFF_KEPT: Final = 18
-# Rounds of a collection: what fails is tried again.
+# Rounds of a collection: what fails is tried again, after half a minute and after a whole one.
 _ATTEMPTS: Final = 6
+_SHORTEST_ROUND: Final = 20 * SECOND
 # The last days, on which sources are collected each day; before, every fortnight.
 _RECENT: Final = 5
 _CHANGED: Final = {6: "payments", 2: "discovery"}
@@ -180,7 +181,11 @@ class _History:
     ) -> None:
         self._shop = shop
         self._folder = folder
-        self._now = now
+        # Each day is lived within its day of UTC, in the hour before this time. Just after midnight
+        # the last one needs some minutes that are still to come.
+        since_midnight = max(now % DAY, (_ATTEMPTS + 1) * _SHORTEST_ROUND)
+        self._now = now - now % DAY + since_midnight
+        self._hour = min(HOUR, since_midnight)
         self._rota, self._builds = rota, builds
         self._say = say
         self._wishes: list[dict[str, Any]] = yaml.safe_load(_text("exemptions.yaml"))
@@ -198,7 +203,7 @@ class _History:
         shop, database = self._shop, self._shop.state.database
         self._token = await shop.token(f"user:default/{_ADMINISTRATOR}", "setup", days=1_000)
         for ago in range(DAYS, -1, -1):
-            shop.clock.now = self._now - ago * DAY - HOUR
+            shop.clock.now = self._now - ago * DAY - self._hour
             if ago == DAYS:
                 await self._begin()
             if ago in _CHANGED:
@@ -206,10 +211,9 @@ class _History:
             await self._push_facts(ago)
             if ago < _RECENT or ago % 15 == 0:
                 self._answer(ago)
-                # What fails is tried again some minutes later.
                 for _ in range(_ATTEMPTS):
                     await self._collector.drain()
-                    shop.clock.now += 3 * MINUTE
+                    shop.clock.now += min(3 * MINUTE, self._hour // (_ATTEMPTS + 1))
             if ago == 0:
                 self._lose_people()
             if ago < _RECENT or ago % 30 == 0:

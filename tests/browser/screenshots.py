@@ -91,10 +91,12 @@ DARK: Final = frozenset({"overview", "catalog", "entity", "fact", "scorecard", "
 
 
 @asynccontextmanager
-async def served(folder: Path, ports: tuple[int, int] = (0, 0)) -> AsyncIterator[tuple[Shop, str]]:
+async def served(
+    folder: Path, ports: tuple[int, int] = (0, 0), now: int = NOON
+) -> AsyncIterator[tuple[Shop, str]]:
     """The shop on a day that is always the same, and its address on loopback."""
     hosts = f"{NAME},127.0.0.1"
-    async with history.lived(folder, NOON, ports=ports, FACTBOOK_ALLOWED_HOSTS=hosts) as shop:
+    async with history.lived(folder, now, ports=ports, FACTBOOK_ALLOWED_HOSTS=hosts) as shop:
         with socket.create_server(("127.0.0.1", 0)) as listening:
             config = uvicorn.Config(shop.application, lifespan="off", log_config=None)
             server = uvicorn.Server(config)

@@ -10,7 +10,6 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -19,13 +18,14 @@ import httpx2
 import pytest
 
 from examples.shop import history
+from factbook import clock
 from tests.browser import screenshots
 from tests.docs.blocks import json_differs
-from tests.service import call
-from tests.waiting import until
+from tests.service import NOON, call
+from tests.waiting import TAKEN_OVER, until
 from tests.web.visiting import PASSWORD, Browser, words
 
-pytestmark = pytest.mark.timeout(1_500)
+pytestmark = pytest.mark.timeout(2_500)
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -54,6 +54,12 @@ print("httpx2" in sys.modules)
 def folder(tmp_path: Path) -> Path:
     """Where the demo puts its temporary folder."""
     return tmp_path
+
+
+@pytest.fixture
+def day() -> None:
+    """Enough of the day is left, in UTC: a page that is read on the next one has a day more."""
+    until(lambda: clock.now() % clock.DAY < clock.DAY - 5 * clock.MINUTE, TAKEN_OVER)
 
 
 @pytest.fixture
@@ -110,7 +116,7 @@ class Shown:
 
 @pytest.mark.slow
 def test_the_demo_answers_serves_looks_like_the_pictures_and_stops(
-    demo: Demo, folder: Path, tmp_path_factory: pytest.TempPathFactory
+    day: None, demo: Demo, folder: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     shown = Shown(demo)
     printed = re.search(
@@ -156,6 +162,14 @@ _TIMES = re.compile(
 _COMPARED = ("overview", "entity", "scorecard", "check", "scorecards", "team-matrix", "exemptions")
 
 
+def without_charts(html: str) -> str:
+    """The page without pictures, of which some lie within others."""
+    innermost = re.compile(r"<svg\b(?:(?!<svg\b).)*?</svg>", re.DOTALL)
+    while innermost.search(html):
+        html = innermost.sub("", html)
+    return html
+
+
 async def figures(http: httpx2.AsyncClient, link: str) -> dict[str, str]:
     """The words of the compared pages for the person whom the link is for, without times."""
     browser = Browser(http)
@@ -165,18 +179,34 @@ async def figures(http: httpx2.AsyncClient, link: str) -> dict[str, str]:
     found = {}
     for name in _COMPARED:
         html = await browser.text(screenshots.PAGES[name])
-        main = html[html.index("<main") :]
-        found[name] = _TIMES.sub("", words(re.sub(r"<svg.*?</svg>", "", main, flags=re.DOTALL)))
+        found[name] = _TIMES.sub("", words(without_charts(html[html.index("<main") :])))
     return found
+
+
+async def figures_at(now: int, folder: Path) -> dict[str, str]:
+    """The words of the pages of the shop as it is at a time."""
+    async with (
+        screenshots.served(folder, now=now) as (shop, url),
+        httpx2.AsyncClient(base_url=url, timeout=60) as http,
+    ):
+        return await figures(http, await shop.invite(history.VIEWER, "administrator", url))
+
+
+@pytest.mark.slow
+def test_the_shop_looks_the_same_just_after_midnight_in_another_month(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    usual = asyncio.run(figures_at(NOON, tmp_path_factory.mktemp("usual")))
+    midnight = NOON + 10 * clock.DAY - clock.DAY // 2
+    for time in (midnight, midnight + 5 * clock.MINUTE):
+        assert asyncio.run(figures_at(time, tmp_path_factory.mktemp("then"))) == usual
 
 
 async def compare_with_pictures(shown: Shown, pictures: Path) -> None:
     """Fail unless the pages, and the facts and scorecards behind them, are as in the pictures."""
-    client = partial(httpx2.AsyncClient, timeout=60)
-    async with client(base_url=shown.url) as http:
+    async with httpx2.AsyncClient(base_url=shown.url, timeout=60) as http:
         in_demo = await figures(http, shown.link)
-    async with screenshots.served(pictures) as (shop, url), client(base_url=url) as http:
-        in_pictures = await figures(http, await shop.invite(history.VIEWER, "administrator", url))
+    in_pictures = await figures_at(NOON, pictures)
     for name in _COMPARED:
         assert in_demo[name].split() == in_pictures[name].split(), name
 
