@@ -11,10 +11,12 @@ from factbook.settings import Settings
 from factbook.storage import Database
 from factbook.storage.database_url import open_database
 from factbook.storage.migrations import (
+    SCHEMA_DIGESTS,
     Deviation,
     Schema,
     compute_expected_schema,
     digest_migration,
+    digest_schema,
     get_migration_texts,
     introspect_schema,
     list_deviations,
@@ -42,6 +44,7 @@ async def fresh(database: Database) -> Schema:
 
 async def test_a_new_database_is_as_expected(database: Database) -> None:
     assert await introspect_schema(database) == await fresh(database)
+    assert await digest_schema(database) == SCHEMA_DIGESTS[database.dialect]
     with structlog.testing.capture_logs() as told:
         await verify_schema(database)
     assert told == []

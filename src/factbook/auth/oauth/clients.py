@@ -43,7 +43,7 @@ _PRIVATE_SCHEME: Final = re.compile(
     r"([a-z][a-z0-9+-]*(?=://)|[a-z][a-z0-9+-]*(?:\.[a-z0-9-]+)+):/+[^/?]"
 )
 # Schemes that browsers and operating systems handle themselves.
-_TAKEN_SCHEMES: Final = re.compile(
+_TAKEN_SCHEMES: Final = (
     "about|afp|android.*|apple.*|app|blob|brave.*|callto|chrome.*|cid|content|data|dav|edge.*|"
     "facetime.*|feed|file|filesystem|ftps?|git|gopher|hcp|help|https?|imap|intent|irc|itms.*|jar|"
     "javascript|jnlps?|ldaps?|livescript|mailto|market|mhtml|microsoft.*|mid|mk|mocha|moz-.*|"
@@ -66,7 +66,7 @@ def is_private_use_redirect(uri: str) -> bool:
     found = _PRIVATE_SCHEME.match(uri)
     if found is None or not _PLAIN_ASCII.fullmatch(uri) or len(uri) > LONGEST_REDIRECT:
         return False
-    return _TAKEN_SCHEMES.fullmatch(found[1]) is None
+    return re.fullmatch(_TAKEN_SCHEMES, found[1]) is None
 
 
 def is_loopback_redirect(uri: str) -> bool:
