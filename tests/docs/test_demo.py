@@ -58,7 +58,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def day() -> None:
-    """Enough of the day is left, in UTC: a page that is read on the next one has a day more."""
+    """Wait for the next day (UTC) if this one is about to end: then pages show one day more."""
     until(lambda: clock.now() % clock.DAY < clock.DAY - 5 * clock.MINUTE, TAKEN_OVER)
 
 
