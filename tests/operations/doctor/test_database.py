@@ -206,7 +206,7 @@ async def test_the_clock_of_the_server_is_compared_with_the_one_here(look: Look)
     # The question takes a while on a loaded machine.
     told = re.fullmatch(r"The clock of PostgreSQL is (\d+) s ahead of this one\.", found.what)
     assert told is not None
-    assert int(told[1]) in range(60, 90)
+    assert int(told[1]) >= 60
 
 
 @POSTGRESQL
