@@ -154,7 +154,7 @@ class Image:
         """Build another image."""
         self.run(
             *("build", "--isolation", "chroot", "--network", "host", "--pull=never"),
-            *(*options, "--tag", name, str(folder)),
+            *("--layers=false", *options, "--tag", name, str(folder)),
         )
 
 
