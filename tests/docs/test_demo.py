@@ -153,21 +153,13 @@ def test_the_demo_answers_serves_looks_like_the_pictures_and_stops(
         httpx2.get(f"{shown.url}/healthz", timeout=60)
 
 
-# What depends on when somebody looks: charts, and times.
+# What depends on when somebody looks: times, and the labels of axes.
 _TIMES = re.compile(
     r"\b(in )?\d+ (second|minute|hour|day)s?( ago)?|\bnow\b|"
     r"\b\d{1,2} (Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)\b( \d{4})?|"
     r"\d{4}-\d\d-\d\d\S*|\d\d:\d\d"
 )
 _COMPARED = ("overview", "entity", "scorecard", "check", "scorecards", "team-matrix", "exemptions")
-
-
-def without_charts(html: str) -> str:
-    """The page without pictures, of which some lie within others."""
-    innermost = re.compile(r"<svg\b(?:(?!<svg\b).)*?</svg>", re.DOTALL)
-    while innermost.search(html):
-        html = innermost.sub("", html)
-    return html
 
 
 async def figures(http: httpx2.AsyncClient, link: str) -> dict[str, str]:
@@ -179,7 +171,8 @@ async def figures(http: httpx2.AsyncClient, link: str) -> dict[str, str]:
     found = {}
     for name in _COMPARED:
         html = await browser.text(screenshots.PAGES[name])
-        found[name] = _TIMES.sub("", words(without_charts(html[html.index("<main") :])))
+        main = html[html.index("<main") :]
+        found[name] = _TIMES.sub("", words(re.sub(r"<text\b.*?</text>", "", main)))
     return found
 
 
@@ -193,13 +186,12 @@ async def figures_at(now: int, folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.slow
-def test_the_shop_looks_the_same_just_after_midnight_in_another_month(
+def test_the_shop_looks_the_same_a_minute_after_midnight_in_another_month(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     usual = asyncio.run(figures_at(NOON, tmp_path_factory.mktemp("usual")))
-    midnight = NOON + 10 * clock.DAY - clock.DAY // 2
-    for time in (midnight, midnight + 5 * clock.MINUTE):
-        assert asyncio.run(figures_at(time, tmp_path_factory.mktemp("then"))) == usual
+    early = NOON + 10 * clock.DAY - clock.DAY // 2 + clock.MINUTE
+    assert asyncio.run(figures_at(early, tmp_path_factory.mktemp("early"))) == usual
 
 
 async def compare_with_pictures(shown: Shown, pictures: Path) -> None:
