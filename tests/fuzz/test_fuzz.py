@@ -95,7 +95,7 @@ def test_a_long_input_takes_no_more_steps_than_its_length_allows(subtests: pytes
 @pytest.mark.slow
 def test_every_parser_has_a_target_or_a_reason_why_not() -> None:
     targeted = {parser for target in TARGETS.values() for parser in target.parsers}
-    there = set(filter(_reads, _functions() - _functions(of_rows=True)))
+    there = {name for name, of_rows in _functions().items() if _reads(name) and not of_rows}
     assert there - targeted - NO_PARSERS.keys() == set()
     assert NO_PARSERS.keys() & targeted == set()
     assert NO_PARSERS.keys() <= there
@@ -104,7 +104,7 @@ def test_every_parser_has_a_target_or_a_reason_why_not() -> None:
 @pytest.mark.slow
 def test_every_parser_that_a_target_names_is_there() -> None:
     named = {parser for target in TARGETS.values() for parser in target.parsers}
-    assert named <= _functions()
+    assert named <= _functions().keys()
 
 
 def test_what_is_kept_is_small_and_of_a_target() -> None:
@@ -152,20 +152,19 @@ def test_an_input_that_reaches_other_lines_is_worth_keeping() -> None:
 
 
 @functools.cache
-def _functions(*, of_rows: bool = False) -> frozenset[str]:
-    """The public functions of factbook's modules; `of_rows`: only those that read the database.
+def _functions() -> dict[str, bool]:
+    """The public functions of factbook's modules, each with whether it reads rows.
 
     The service wrote the rows itself.
     """
-    return frozenset(
+    return {
         f"{'.'.join(file.relative_to(_SOURCE).with_suffix('').parts)}.{node.name}".replace(
             ".__init__.", "."
-        )
+        ): any(one.arg in _DATABASES for one in node.args.args[:1])
         for file in _SOURCE.rglob("*.py")
         for node in ast.parse(file.read_text()).body
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name[0] != "_"
-        if not of_rows or any(one.arg in _DATABASES for one in node.args.args[:1])
-    )
+    }
 
 
 def _reads(function: str) -> bool:

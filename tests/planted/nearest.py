@@ -56,7 +56,7 @@ def files_of(root: Path, fault: Fault, caught_by: str = "") -> RoomFiles:
     """
     module = Path(fault.path).relative_to("src/factbook").with_suffix("")
     room = _room(root, module.parts[0])
-    every = [path for path in sorted((root / "tests").rglob("test_*.py")) if _is_plain(root, path)]
+    every = _plain_files(root)
     imported = _Import(module)
     caught_file = root / caught_by.partition("::")[0]
     mirror = root / "tests" / module.parent
@@ -88,8 +88,11 @@ def _room(root: Path, name: str) -> frozenset[Path]:
     return frozenset(files)
 
 
-def _is_plain(root: Path, path: Path) -> bool:
-    return path.relative_to(root / "tests").parts[0] not in _SYSTEM
+@cache
+def _plain_files(root: Path) -> list[Path]:
+    tests = root / "tests"
+    folders = [path for path in tests.iterdir() if path.is_dir() and path.name not in _SYSTEM]
+    return sorted([*tests.glob("test_*.py"), *(f for d in folders for f in d.rglob("test_*.py"))])
 
 
 def _is_named_after(path: Path, module: Path, *, wholly: bool) -> bool:
