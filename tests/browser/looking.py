@@ -7,7 +7,10 @@ from tests.browser.axe import ALL, BUT_COLORS, COLORS, Rules, violations
 from tests.browser.driving import NARROW, WIDE, Theme, Window
 from tests.browser.shop import ADMINISTRATOR
 
-_THEMES: tuple[tuple[Theme, Rules], ...] = (("light", ALL), ("dark", COLORS))
+_Looks = tuple[tuple[Theme, Rules], ...]
+_BOTH_THEMES: _Looks = (("light", ALL), ("dark", COLORS))
+_DARK: _Looks = (("dark", ALL),)
+_WITHOUT_COLORS: _Looks = (("light", BUT_COLORS),)
 _UNFOLD = "for (const one of document.querySelectorAll('details')) one.open = true"
 
 # Words of states that are broken, and bars of tabs that scroll.
@@ -51,12 +54,13 @@ def list_seen(name: str) -> list[str]:
 def find_faults(window: Window, path: str, *, alone: bool = True) -> list[str]:
     """Everything that is wrong with a page as it comes, each with how it was looked at.
 
-    Wide, it is looked at by all rules only where administrators do not see more of it.
+    If administrators see it too (not `alone`), it is looked at by all rules only narrow and dark.
+    Its other colors are checked in their wide window.
     """
     found = _open(window, path)
     found += (find_faults_shown if alone else find_layout_faults)(window, "wide")
     window.resize(NARROW)
-    found += find_faults_shown(window, "narrow")
+    found += find_faults_shown(window, "narrow", _BOTH_THEMES if alone else _DARK)
     return _collect(window, path, found)
 
 
@@ -70,7 +74,8 @@ def find_faults_unfolded(window: Window, path: str, *, alone: bool) -> list[str]
     window.resize(NARROW)
     found += find_layout_faults(window, "narrow")
     window.page.evaluate(_UNFOLD)
-    found += find_faults_shown(window, "narrow and unfolded", colors=alone)
+    looks = _BOTH_THEMES if alone else _WITHOUT_COLORS
+    found += find_faults_shown(window, "narrow and unfolded", looks)
     window.resize(WIDE)
     found += find_faults_shown(window, "wide and unfolded")
     return _collect(window, path, found)
@@ -105,12 +110,10 @@ def find_layout_faults(window: Window, how: str) -> list[str]:
     return found + [f"{how}: {one}" for one in cramped]
 
 
-def find_faults_shown(window: Window, how: str, *, colors: bool = True) -> list[str]:
+def find_faults_shown(window: Window, how: str, looks: _Looks = _BOTH_THEMES) -> list[str]:
     """What is wrong in light and dark; the theme changes nothing but colors."""
     found = find_layout_faults(window, how)
-    if not colors:
-        return found + [f"{how}: {one}" for one in violations(window, BUT_COLORS)]
-    for theme, rules in _THEMES:
+    for theme, rules in looks:
         window.page.emulate_media(color_scheme=theme)
         found += [f"{how}, {theme}: {one}" for one in violations(window, rules)]
     return found
