@@ -358,8 +358,8 @@ SYSTEM: Final[dict[str, tuple[str, ...]]] = {
 # Any change could break these. They use every interface of the service once, and most ways of
 # deploying it; together they take three minutes.
 SMOKE: Final = (
-    # Serving from the image, pushes, tools and backups.
-    "tests/system/test_image.py::test_a_server_with_a_volume_is_pushed_to_asked_and_backed_up",
+    # Serving from the wheel, pushes and tools. A change of what the image adds runs its tests.
+    "tests/system/test_wheel.py",
     "tests/system/test_curl.py",
     "tests/contracts/test_clients.py::test_the_python_client_lists_and_calls_every_tool",
     # Pages in Chromium.
