@@ -385,6 +385,7 @@ def test_a_connection_that_is_left_open_is_seen() -> None:
     assert not list(connections_left_open(ast.parse("with closing(sqlite3.connect(path)): pass")))
 
 
+@pytest.mark.slow
 def test_no_order_by_an_id_is_unknown() -> None:
     """Rows of one instant come in another order in each run where their ids are drawn."""
     texts = {path: path.read_text() for path in SOURCE.rglob("*.py")}

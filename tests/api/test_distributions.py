@@ -209,6 +209,7 @@ async def test_the_part_of_the_catalog_is_what_the_query_says(hosts: Service) ->
     assert (await read(hosts, "distribution", "open", kind="resource"))["entities"] == 0
 
 
+@pytest.mark.slow
 async def test_pages_together_have_every_entity_once(
     hosts: Service, subtests: pytest.Subtests
 ) -> None:

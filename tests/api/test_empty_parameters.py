@@ -113,6 +113,7 @@ async def test_an_exemption_and_its_rules_are_refused_with_an_empty_end_or_nobod
             assert problem["path"] == f"exemptions{member}"
 
 
+@pytest.mark.slow
 async def test_an_empty_parameter_of_a_read_is_the_same_as_none(
     service: Service, subtests: pytest.Subtests
 ) -> None:

@@ -194,6 +194,7 @@ def values(media: str, answer: httpx2.Response) -> list[Any]:
     return [json.loads(line) for line in lines]
 
 
+@pytest.mark.slow
 async def test_a_parameter_that_a_route_does_not_know_is_refused(
     start: StartService, subtests: pytest.Subtests
 ) -> None:

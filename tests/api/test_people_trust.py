@@ -252,6 +252,7 @@ async def test_every_right_comes_from_trusted_writers_alone(start: StartService)
 KINDS: Final = {"shop-*": ["Component"], "import/github/*": ["Component", "User"]}
 
 
+@pytest.mark.slow
 @pytest.mark.spec("people.one-setting-restores-every-right")
 async def test_a_directory_in_a_set_stays_and_one_setting_restores_its_rights(
     start: StartService, capsys: pytest.CaptureFixture[str]

@@ -86,6 +86,7 @@ async def test_every_mean_has_its_population(service: Service) -> None:
         assert (figures["score"], figures["scored"], figures["total"]) == (0.0, LATER, ALL), path
 
 
+@pytest.mark.slow
 async def test_a_chart_has_the_population_of_each_day(service: Service) -> None:
     points = (await service.http.get(f"{CARDS}/ready/trend")).json()["points"]
     assert [(one["scored"], one["total"]) for one in points] == [(WITH_SCORE, ALL), (LATER, ALL)]

@@ -79,6 +79,7 @@ async def test_a_role_gets_in_where_the_tables_say_so_and_nowhere_else(
             assert wrong == []
 
 
+@pytest.mark.slow
 @pytest.mark.spec("roles.each-does-what-its-permissions-allow")
 async def test_a_role_calls_the_tools_whose_permissions_it_has(
     service: Service, subtests: pytest.Subtests

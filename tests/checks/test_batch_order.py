@@ -53,6 +53,7 @@ def test_every_id_is_reached_once(ids: list[int], size: int, first: int) -> None
     assert all(len(one.ids) <= size for one in found)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(IDS | DENSE, SIZES, SIZES, st.data())
 def test_who_begins_later_reaches_what_another_has_and_goes_on_with_it(

@@ -37,6 +37,7 @@ def change(check: str, entity: str, at: int, before: int, after: int) -> StateCh
     return StateChange(check, entity, NOON + at, before, after)
 
 
+@pytest.mark.slow
 @given(changes)
 def test_net_changes_lead_from_the_first_state_to_the_last(
     steps: Sequence[tuple[str, str, int]],

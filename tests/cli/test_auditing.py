@@ -85,6 +85,7 @@ def test_whether_it_leaves_a_record_is_decided_for_every_command() -> None:
     assert known == {*WRITES, *MIGRATES, *COPIES, *OTHERS}
 
 
+@pytest.mark.slow
 @pytest.mark.spec("audit.every-write")
 def test_commands_that_change_something_leave_one_record_each(
     factbook: Command, database: str

@@ -112,6 +112,7 @@ def test_an_import_leaves_a_record_of_each_part_that_changed(
     ]
 
 
+@pytest.mark.slow
 def test_many_removals_are_held_shown_and_applied(run: Import, fake: FakeGitHub) -> None:
     run("github", "--org", "acme")
     fake.repositories = fake.repositories[12:]

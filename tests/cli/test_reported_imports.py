@@ -285,6 +285,7 @@ def test_a_target_without_an_entity_takes_nothing_away(catalog: Catalog) -> None
     assert (problem["file"], problem["message"][:15]) == ("x.yaml", "holds no entity")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new", "problem"),
     [

@@ -46,6 +46,7 @@ def test_a_listing_shows_how_long_ago_and_how_long_yet(factbook: Command, databa
     assert "+00:00" not in row
 
 
+@pytest.mark.slow
 @pytest.mark.spec("token.has-permissions", "token.least-privilege")
 def test_a_token_reads_unless_more_is_asked_for(
     factbook: Command, database: str, subtests: pytest.Subtests

@@ -153,6 +153,7 @@ async def test_a_limit_in_the_middle_of_a_run_is_told_and_the_rest_follows(make:
         assert await world.told("repository", name) == (VALUES, {})
 
 
+@pytest.mark.slow
 @pytest.mark.spec("unknown.reasons-of-collections")
 async def test_while_the_host_is_down_values_stay_for_three_cadences_and_then_expire(
     make: Make,

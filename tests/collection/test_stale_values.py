@@ -110,6 +110,7 @@ async def marks(world: World) -> dict[str, bool]:
     return marked
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "fault",
     [
@@ -199,6 +200,7 @@ async def ages(world: World) -> dict[str, tuple[Any, Any]]:
     return told
 
 
+@pytest.mark.slow
 async def test_figures_are_as_of_the_last_success_of_a_source_that_is_down(world: World) -> None:
     applies = {"kind": "component"}
     card = scorecard("ready", appliesTo=applies, public=True)

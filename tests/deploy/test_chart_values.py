@@ -25,6 +25,7 @@ def test_the_defaults_are_values_that_the_schema_allows() -> None:
     assert [error.message for error in found] == []
 
 
+@pytest.mark.slow
 def test_a_value_is_described_in_a_sentence(subtests: pytest.Subtests) -> None:
     values = dict(leaves())
     assert values

@@ -75,6 +75,7 @@ def test_links_to_files_become_addresses_and_others_stay() -> None:
     assert "(docs/how-to/upgrade.md#order)" in notes(CHANGELOG, "0.2.0")
 
 
+@pytest.mark.slow
 def test_a_version_without_notes_is_refused_with_the_reason(
     changelog: Path, subtests: pytest.Subtests
 ) -> None:

@@ -116,6 +116,7 @@ def check_examples(page: Path, reader: Reader) -> None:
         reader.stop()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "page",
     [*FIRST, *(pytest.param(page, marks=pytest.mark.system) for page in OTHERS)],

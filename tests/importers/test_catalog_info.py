@@ -219,6 +219,7 @@ async def test_locations_are_followed_ten_levels_deep() -> None:
     assert not reading.whole
 
 
+@pytest.mark.slow
 async def test_a_thousand_files_are_read_at_most() -> None:
     texts = {f"x/{n}.yaml": component(f"c{n}") for n in range(1_100)}
     reading = await read(location("x/*.yaml"), files(texts))

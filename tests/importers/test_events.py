@@ -327,6 +327,7 @@ async def test_who_guesses_signatures_is_slowed_down(world: World, shop: Reposit
     assert (await world.send(shop)).status_code == 202
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_large_bodies_of_anybody_wait_for_room_of_their_own(
     world: World, shop: Repository

@@ -95,6 +95,7 @@ async def test_a_source_and_a_kind_narrow_them(recording: Service) -> None:
     assert await refs(dataSourceId="entity-metadata") == []
 
 
+@pytest.mark.slow
 async def test_pages_walk_both_in_the_order_of_time_without_a_repeat_or_a_gap(
     recording: Service,
 ) -> None:

@@ -54,6 +54,7 @@ async def test_checks_are_found(visitor: Browser, subtests: pytest.Subtests) -> 
             assert re.findall(r'<th scope="row" class="wrap"><a href="/checks/(\w+)"', page) == ids
 
 
+@pytest.mark.slow
 async def test_many_checks_are_paged(scoring: Service, visitor: Browser) -> None:
     for number in range(55):
         await put(scoring, {**MUCH, "id": f"extra-{number:02}"})

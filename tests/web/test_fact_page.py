@@ -125,6 +125,7 @@ async def test_what_was_written_is_paged_each_row_once(knowing: Service) -> None
     assert f"{FACTS}/deployments?span=day" in hrefs(page)
 
 
+@pytest.mark.slow
 async def test_of_much_history_some_is_drawn_and_it_says_so(knowing: Service) -> None:
     entity_id = await stored_entities.read_entity_id(knowing.state.database, REF)
     now = knowing.time()

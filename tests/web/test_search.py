@@ -93,6 +93,7 @@ async def test_facts_sources_sections_and_headings_are_found_by_their_titles(
     )
 
 
+@pytest.mark.slow
 async def test_headings_lead_to_places_that_the_documentation_has(service: Service) -> None:
     visitor = await signed_in(service)
     found = hrefs(group(await visitor.text("/search?q=e"), "Documentation"))

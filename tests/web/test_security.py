@@ -72,6 +72,7 @@ async def test_a_session_opens_no_interface_of_programs(service: Service) -> Non
 # Forms of other sites
 
 
+@pytest.mark.slow
 @ON_SQLITE
 async def test_no_form_is_done_without_the_token_of_the_persons_own_page(service: Service) -> None:
     """WSTG-SESS-05, at every row of the table."""

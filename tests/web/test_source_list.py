@@ -75,6 +75,7 @@ async def test_sources_are_found_by_title_and_id(service: Service) -> None:
     assert "No sources match" in words(await visitor.text("/data-sources", q="nothing such"))
 
 
+@pytest.mark.slow
 @ON_SQLITE
 async def test_many_sources_are_shown_page_by_page(service: Service) -> None:
     for number in range(52):

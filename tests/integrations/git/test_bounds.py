@@ -64,6 +64,7 @@ async def test_a_host_that_takes_its_time_is_not_waited_for(
     assert_nothing_left(collector)
 
 
+@pytest.mark.slow
 async def test_a_pack_without_end_is_cut_off_and_not_fetched_again(
     fake: FakeGit, make: Make
 ) -> None:

@@ -45,6 +45,7 @@ async def test_a_host_that_cannot_leave_contents_out_is_read_all_the_same(
     assert (await make(fake).one(APP)).values == EVERYTHING
 
 
+@pytest.mark.slow
 async def test_while_head_stays_only_head_is_asked_for(fake: FakeGit, make: Make) -> None:
     full(fake)
     collector = make(fake)

@@ -93,6 +93,7 @@ async def in_another_process(installation: Installation, made: Path) -> None:
         raise ConflictError(said.decode())
 
 
+@pytest.mark.slow
 @pytest.mark.spec("backups.feed-begins-anew")
 async def test_a_reader_of_the_feed_is_told_to_begin_anew_and_no_id_comes_again(
     installation: Installation,
@@ -116,6 +117,7 @@ async def test_a_reader_of_the_feed_is_told_to_begin_anew_and_no_id_comes_again(
     assert {one["id"] for one in again}.isdisjoint(one["id"] for one in told)
 
 
+@pytest.mark.slow
 async def test_a_second_restore_within_the_same_moment_gives_no_id_again(
     installation: Installation,
 ) -> None:
@@ -187,6 +189,7 @@ async def test_sessions_and_invitations_from_before_are_over(installation: Insta
     assert found == [(made.name,)]
 
 
+@pytest.mark.slow
 async def test_a_backup_of_the_first_schema_is_brought_up_to_date(
     installation: Installation,
 ) -> None:
@@ -201,6 +204,7 @@ async def test_a_backup_of_the_first_schema_is_brought_up_to_date(
     assert rows(made, "SELECT name FROM schema_migrations") == [("0001_initial.sql",)]
 
 
+@pytest.mark.slow
 async def test_a_copy_that_cannot_be_finished_changes_nothing(installation: Installation) -> None:
     await first_schema.make(installation.settings.database_url)
     with closing(sqlite3.connect(installation.file)) as database, database:
