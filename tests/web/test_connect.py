@@ -180,7 +180,7 @@ async def test_a_check_names_the_host_that_agents_name(start: StartService) -> N
     )
     page = words(await checked(await signed_in(service)))
     assert "The endpoint answers" in page
-    assert "whether http://factbook.example.com is reached from elsewhere is not checked" in page
+    assert "whether other machines can reach http://factbook.example.com" in page
 
 
 async def test_the_address_of_a_check_leads_back(service: Service) -> None:

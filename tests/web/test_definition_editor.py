@@ -91,7 +91,7 @@ async def test_a_draft_is_saved_and_then_published(scoring: Service, ada: Browse
     tag = seen(await ada.text(EDIT))
     changed = text(COVERS, title="Covered well")
     page = await ada.done(EDIT, text=changed, do="save", seen=tag)
-    assert "There is a draft besides version 1.0.0" in words(page)
+    assert "Version 1.0.0 is published, and there is a newer draft." in words(page)
     assert "has a draft" in words(await ada.text("/checks"))
     page = await ada.done(EDIT, text=changed, do="publish", seen=seen(page))
     assert "Version 1.0.1 is published." in words(page)

@@ -41,7 +41,7 @@ async def test_a_scorecard_shows_the_level_and_what_the_next_one_lacks(service: 
     page = await (await signed_in(service)).text(WEB)
     text = words(page)
     assert "Scorecards as of now Readiness Bronze score 33%, of the 75% that is known" in text
-    assert "For Silver it lacks fail: Tests cover enough unknown: Names its tool" in text
+    assert "Missing for Silver fail: Tests cover enough unknown: Names its tool" in text
     assert "/scorecards/readiness" in hrefs(page)
 
 
@@ -49,7 +49,7 @@ async def test_the_highest_level_says_what_the_score_lacks(service: Service) -> 
     await with_checks(service, lines=90, tool="cov")
     text = words(await (await signed_in(service)).text(WEB))
     assert "Readiness Silver score 75%" in text
-    assert "The highest level; the score lacks fail: Tests cover nearly all" in text
+    assert "Highest level reached. Missing for a full score fail: Tests cover nearly all" in text
 
 
 async def test_without_checks_the_page_has_no_word_about_them(service: Service) -> None:

@@ -94,7 +94,7 @@ async def test_what_is_unknown_leads_to_its_entities_and_is_no_zero(
 ) -> None:
     await write(knowing, "component:default/a", {}, reasons={"": "forbidden: no token"})
     page = await visitor.text(f"{FACTS}/deployments")
-    assert "Nothing is known" in words(page)
+    assert "No values yet" in words(page)
     assert "forbidden 1" in words(page)
     path = next(path for path in hrefs(page) if "reason=forbidden" in path)
     listed = words(await visitor.text(path)).partition("Save as CSV")[2]

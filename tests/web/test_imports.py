@@ -200,7 +200,7 @@ async def test_held_removals_are_decided_on_the_page_of_the_importer(
     await imports.write(part(item("b")))
     await imports.write(part())
     page = words(await viewer.text(IMPORTER))
-    assert "1 entity of 1 would be removed, and stays until" in page
+    assert "1 entity of 1 would be removed. The removal is held because" in page
     assert "Keep it" not in page
 
 

@@ -37,7 +37,7 @@ async def test_a_new_service_tells_what_a_scorecard_is_and_adopts_the_starter(
 ) -> None:
     ada = await signed_in(service)
     page = await ada.text(PATH)
-    assert "What is not known counts as unknown, never as failed." in words(page)
+    assert "Missing facts count as unknown, never as failed." in words(page)
     page = await ada.done(f"{PATH}/-/starter")
     assert "drafts were created" in words(page)
     listed = await ada.text(PATH)

@@ -74,8 +74,8 @@ async def test_it_is_told_who_collects_and_whose_lease_has_lapsed(service: Servi
     await lease.claim_lease(database, "collector", "one.example 7", NOON, MINUTE)
     await lease.claim_lease(database, "housekeeping", "two.example 8", NOON - 2 * MINUTE, MINUTE)
     text = words(await (await signed_in(service)).text(PATH))
-    assert "Collects one.example 7, held until" in text
-    assert "Keeps house two.example 8, lapsed" in text
+    assert "Collection one.example 7, held until" in text
+    assert "Housekeeping two.example 8, lapsed" in text
 
 
 async def test_a_part_that_cannot_be_read_is_unknown_beside_the_others(service: Service) -> None:

@@ -114,7 +114,7 @@ async def test_what_waits_to_be_sent_again_is_told_alike_on_both_pages(
     assert "set.replaced behind never 1 waiting, 0 given up" in listed
     assert "State behind" in shown
     assert "enabled" not in shown
-    assert "Nothing was given up 1 message waits to be sent, or to be sent again." in shown
+    assert "No messages were given up 1 message waits to be sent or retried." in shown
     assert "Nothing is missing" not in shown
 
 

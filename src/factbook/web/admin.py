@@ -647,11 +647,11 @@ async def _queue_status(observed: Observed) -> AsyncIterator[StatusLine]:
     yield StatusLine("Batches of collection under way", batches.under_way)
     yield StatusLine("Batches of collection given up", batches.given_up, bad=batches.given_up > 0)
     hooks = await store.count_webhooks(database)
-    yield StatusLine("Messages of webhooks to be sent again", hooks.waiting)
+    yield StatusLine("Webhook retries", hooks.waiting)
     yield StatusLine("Messages of webhooks given up", hooks.given_up, bad=hooks.given_up > 0)
     yield StatusLine("Webhooks disabled", hooks.disabled, bad=hooks.disabled > 0)
     if hooks.oldest_at is not None:
-        yield StatusLine("Oldest event that a webhook was not told", "", hooks.oldest_at)
+        yield StatusLine("Oldest undelivered event", "", hooks.oldest_at)
     hints = await count_waiting_hints(database)
     yield StatusLine("Hints for importers waiting, the oldest since", *hints)
 
@@ -687,8 +687,8 @@ async def _right_status(observed: Observed) -> AsyncIterator[StatusLine]:
     for one in lost:
         yield StatusLine(
             one.person,
-            f"not those of {', '.join(one.groups)}: only {one.place} says so. To trust it: "
-            f"{one.remedy}",
+            f"no rights from {', '.join(one.groups)}: only {one.place} lists the membership. "
+            f"To trust it: {one.remedy}",
             bad=settings.people_sets is None,
         )
     if not lost:
@@ -713,7 +713,7 @@ async def _worker_status(observed: Observed) -> AsyncIterator[StatusLine]:
 
 
 _Reader = Callable[[Observed], AsyncIterator[StatusLine]]
-_DUTIES: Final[Mapping[str, str]] = {"collector": "Collects", "housekeeping": "Keeps house"}
+_DUTIES: Final[Mapping[str, str]] = {"collector": "Collection", "housekeeping": "Housekeeping"}
 _PARTS: Final[Mapping[str, _Reader]] = {
     "Process": _process_status,
     "Database": _database_status,

@@ -48,8 +48,8 @@ from factbook.web.shares import Share
 
 CHECK_SKELETON: Final = """\
 id: has-owner          # it stays: results are kept under it
-title: A group owns it
-description: Somebody has to be asked, and told.
+title: Owned by a team
+description: Everyone needs to know which team to contact.
 owner: group:default/platform
 appliesTo: {kind: component}
 rule:                  # all, any or not, and comparisons of facts

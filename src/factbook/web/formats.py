@@ -399,7 +399,7 @@ _CHECK_REASONS: Final = {
 _REASONS: Final[Mapping[str, Reason]] = {
     "not-configured": Reason(
         "not configured",
-        "Nothing on this server determines it. An administrator can configure what does.",
+        "No integration on this server provides this fact. An administrator can configure one.",
     ),
     "no-annotation": Reason(
         "no annotation",

@@ -705,7 +705,7 @@ def _check_form_token(visit: PageContext) -> None:
     sent = unmask_token(visit.sent.raw(CSRF))
     if not hmac.compare_digest(sent, visit.form_key):
         raise NotAllowedError(
-            "The form is too old, comes from another site, or the browser keeps no cookies. "
+            "The form has expired, comes from another site, or your browser blocks cookies. "
             "Open the page again and repeat what you did."
         )
 

@@ -421,7 +421,8 @@ async def finish_openid(visit: PageContext) -> Reply:
     except SignInError as error:
         return await _refuse_openid(visit, error)
     except NotFoundError:
-        return await _refuse_openid(visit, SignInError("This account may not sign in."))
+        refused = "This account may not sign in. Ask an administrator whether it is disabled."
+        return await _refuse_openid(visit, SignInError(refused))
     return visit.redirect(back)
 
 
@@ -494,7 +495,8 @@ async def _create_person(
         return await visit.writing(entry, actor=ref)(work)
     except InputError:
         raise SignInError(
-            "The provider sends no name for this account that is valid here."
+            "The sign-in provider sent no valid name for this account. "
+            "Ask an administrator to check it."
         ) from None
     except ConflictError:
         name = ref.removeprefix(users.PREFIX)
