@@ -124,6 +124,7 @@ def test_an_export_goes_on_behind_a_line_and_within_times(factbook: Command, dat
 def test_a_question_that_cannot_be_meant_is_refused(
     factbook: Command, database: str, arguments: list[str], wrong: str
 ) -> None:
+    factbook("migrate", database)
     answer = factbook("audit", "export", database, *arguments)
     assert answer.exit_code == 2
     assert wrong in answer.stderr

@@ -172,3 +172,38 @@ def test_a_bad_setting_is_exit_code_2(factbook: Command, command: str) -> None:
     answer = factbook(command)
     assert answer.exit_code == 2
     assert answer.stderr == "Error: factbook.toml has unknown settings: colour.\n"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "audit export",
+        "collect github",
+        "confirm-clock 2026-12-01",
+        "import list",
+        "import show github",
+        "people erase kim",
+        "people list",
+        "sources",
+        "sources show github",
+        "token list",
+        "token revoke ci",
+    ],
+)
+def test_a_command_that_reads_the_database_makes_none(
+    factbook: Command, tmp_path: Path, command: str
+) -> None:
+    answer = factbook(*command.split())
+    assert answer.exit_code == 1
+    assert answer.stdout == ""
+    assert f"There is no database {tmp_path / 'factbook.db'}." in answer.stderr
+    assert "--database-url" in answer.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["people invite kim", "token create ci"])
+def test_a_command_that_prepares_a_service_makes_its_database(
+    factbook: Command, tmp_path: Path, command: str
+) -> None:
+    assert factbook(*command.split()).exit_code == 0
+    assert (tmp_path / "factbook.db").exists()

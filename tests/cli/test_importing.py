@@ -133,9 +133,9 @@ def test_many_removals_are_held_shown_and_applied(run: Import, fake: FakeGitHub)
 def test_an_importer_is_shown_with_its_runs_and_problems(
     run: Import, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    unknown = run("show", "github")
-    assert (unknown.exit_code, 'There is no importer "github"' in unknown.stderr) == (1, True)
     run("github", "--org", "acme")
+    unknown = run("show", "gitlab")
+    assert (unknown.exit_code, 'There is no importer "gitlab"' in unknown.stderr) == (1, True)
     shown = run("show", "github").stdout
     assert "github: not run by the service" in shown
     assert "github/acme.teams" in shown

@@ -45,6 +45,7 @@ def test_an_invitation_that_is_not_for_the_first_administrator_names_the_person(
 
 
 def test_only_an_account_that_there_is_can_be_confirmed(factbook: Command, database: str) -> None:
+    factbook("migrate", database)
     answer = factbook("people", "confirm", "kim", database)
     assert (answer.exit_code, answer.stdout) == (1, "")
     assert "There is no person user:default/kim" in answer.stderr
@@ -84,11 +85,13 @@ def test_where_the_system_chooses_the_port_the_address_has_to_be_given(
 
 
 def test_nobody_is_listed_in_an_empty_database(factbook: Command, database: str) -> None:
+    factbook("migrate", database)
     assert factbook("people", "list", database, "--json").stdout == "[]\n"
     assert "Last sign-in" in factbook("people", "list", database).stdout
 
 
 def test_the_password_of_nobody_cannot_be_set(factbook: Command, database: str) -> None:
+    factbook("migrate", database)
     answer = factbook("people", "reset", "kim", database)
     assert (answer.exit_code, answer.stdout) == (1, "")
     assert "There is no person user:default/kim" in answer.stderr

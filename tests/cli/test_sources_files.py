@@ -262,6 +262,7 @@ def test_options_before_a_command_are_refused(factbook: Command) -> None:
 
 def test_sources_without_a_command_are_listed(factbook: Command, tmp_path: Path) -> None:
     url = f"--database-url=sqlite:///{tmp_path}/factbook.db"
+    factbook("migrate", url)
     listed = factbook("sources", url, "--json")
     assert (listed.exit_code, listed.stdout) == (0, "[]\n")
     assert factbook("sources", "list", url, "--json").stdout == listed.stdout

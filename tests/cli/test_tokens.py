@@ -115,6 +115,7 @@ def test_revoking_what_is_not_there_is_exit_code_1(factbook: Command, database: 
 
 
 def test_a_new_database_has_no_tokens(factbook: Command, database: str) -> None:
+    factbook("migrate", database)
     answer = factbook("token", "list", database, "--json")
     assert (answer.exit_code, answer.stdout) == (0, "[]\n")
 

@@ -200,6 +200,7 @@ def run(tmp_path: Path, *arguments: str) -> Result:
 
 
 def test_without_integrations_the_commands_say_so(tmp_path: Path) -> None:
+    run(tmp_path, "migrate")
     listed = run(tmp_path, "sources", "--json")
     assert (listed.exit_code, json.loads(listed.stdout)) == (0, [])
     assert run(tmp_path, "sources").exit_code == 0

@@ -15,6 +15,7 @@ from factbook.cli.command_parts import (
     print_answer,
     print_note,
     run_on_database,
+    run_on_new_database,
     say,
     until_enough,
 )
@@ -104,7 +105,7 @@ def invite_person(
     """
     from factbook.operations import commands
 
-    link, given = run_on_database(
+    link, given = run_on_new_database(
         database_url, commands.make_invitation, name, role, server, confirmed=confirm
     )
     print_note(
@@ -167,7 +168,8 @@ def add_account(
     from factbook.operations import commands
     from factbook.scim.identity import NewAccount
 
-    done = run_on_database(database_url, commands.add_person, NewAccount(name, role, subject))
+    account = NewAccount(name, role, subject)
+    done = run_on_new_database(database_url, commands.add_person, account)
     print_note(f"{done.ref} can sign in now, as {done.role}.")
 
 
@@ -321,7 +323,7 @@ def print_new_token(
     wanted = commands.token_permissions(permission or [], preset or [], everything=all_)
     asked = {"sets": set_, "namespaces": namespace, "sources": source, "tools": tool}
     narrowed = {dimension: names for dimension, names in asked.items() if names}
-    value = run_on_database(
+    value = run_on_new_database(
         database_url, commands.create_token, name, user, wanted, expires, narrowed
     )
     print_note(

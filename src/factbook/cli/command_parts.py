@@ -46,7 +46,7 @@ Exit codes:
   0  done
   1  the server or the tool said no
   2  wrong usage, or input that cannot be read
-  3  not authorised: no token, an expired one, or one that lacks a permission
+  3  not authorized: no token, an expired token, or a token that lacks a permission
   4  the server cannot be reached
 """
 PLAN_CODES = f"{EXIT_CODES}  {DIFFERENT}  there is something to apply\n"
@@ -393,10 +393,37 @@ def run_on_database(
     *arguments: P.args,
     **named: P.kwargs,
 ) -> T:
-    """Run a function of `operations` on the configured database."""
+    """Run a function of `operations` on the configured database.
+
+    Raises CommandError if it is a SQLite file that doesn't exist.
+    """
+    require_database(settings_from(database_url))
+    return run_on_new_database(database_url, work, *arguments, **named)
+
+
+def run_on_new_database(
+    database_url: str | None,
+    work: "Callable[Concatenate[Backend, P], Coroutine[Any, Any, T]]",
+    *arguments: P.args,
+    **named: P.kwargs,
+) -> T:
+    """Run a function of `operations` on the configured database; creates a missing SQLite file."""
     import asyncio
 
     # See service.serve.
     from factbook.backend import Backend
 
     return asyncio.run(work(Backend.of(settings_from(database_url)), *arguments, **named))
+
+
+def require_database(settings: "Settings") -> None:
+    """Raise CommandError if the database is a SQLite file that doesn't exist."""
+    from factbook.storage.database_url import is_there, sqlite_path
+
+    if not is_there(settings.database_url):
+        path = sqlite_path(settings.database_url).resolve()
+        hint = (
+            "This command reads the database itself. Run it where the service runs, or name the "
+            "database with --database-url or FACTBOOK_DATABASE_URL."
+        )
+        raise CommandError(f"There is no database {path}.", hint=hint)

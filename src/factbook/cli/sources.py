@@ -30,6 +30,7 @@ from factbook.cli.command_parts import (
     print_json,
     print_note,
     print_table,
+    require_database,
     run_on_database,
     say,
     service_settings,
@@ -180,6 +181,7 @@ def collect(
 
     # The command itself reports how the run ended.
     settings = msgspec.structs.replace(settings_from(database_url), log_level="error")
+    require_database(settings)
     with Backend.traced_meanwhile(settings) as service, run_progress(source) as show:
         run = asyncio.run(commands.collect_now(service, source, entity, show))
     if as_json:
