@@ -59,7 +59,7 @@ def test_a_database_that_other_tools_put_back_is_settled(factbook: Command, data
     answer = factbook("restore", "--already-restored", database)
     assert answer.exit_code == 0
     assert re.fullmatch(
-        r"Settled: the feed of events starts over\. Readers get 410 once and continue at "
+        r"Restore finished\. The event feed starts over: readers get 410 once, then continue at "
         r"the cursor \d+\.0\.\n",
         answer.stdout,
     )

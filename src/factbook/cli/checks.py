@@ -158,8 +158,8 @@ def gate_entity(
 ) -> None:
     """Tell whether an entity has a level of a scorecard, for a pipeline or an agent.
 
-    Exit code 0 means that it has this level or a higher one, 1 that it has not; what is missing for
-    the next level is shown. A check that is unknown keeps it from a level, as one that fails does.
+    Exit code 0 means that the entity has this level or a higher one, 1 that it does not. The output
+    lists what is missing for the next level. Unknown checks block a level, as failing ones do.
 
     \b
     Examples:
@@ -327,8 +327,8 @@ def apply_checks(
     """Bring checks, scorecards and exemptions of the server in line with the files.
 
     First shows what differs, as `plan` does, and asks. Checks and scorecards are published;
-    exemptions are asked for, and approved by a run with --approve and the token of somebody else.
-    One that is refused does not keep the others from being written; run it again to continue.
+    exemptions are requested. To approve them, somebody else runs this with --approve and their own
+    token. If the server refuses one item, the others are still written; run it again to continue.
 
     \b
     Examples:
@@ -440,7 +440,7 @@ def import_checks(
 
     `backstage` reads techInsights.factChecker.checks of an app-config, `rhdh` the thresholds of
     scorecard.plugins of one, and `roadie` what its checks and scorecards answer. Nothing goes to a
-    server, and no file is replaced. Exit code 1 means that something could not be taken over.
+    server, and no file is replaced. Exit code 1 means that something could not be converted.
 
     \b
     Examples:

@@ -362,8 +362,8 @@ def import_aws(
 ) -> None:
     """Import the accounts of an organization of AWS, as resources.
 
-    The keys are those of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or of the role that a service
-    account of Kubernetes has. With --role they only assume that one.
+    The keys come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or from the role of a Kubernetes
+    service account. With --role, they are used only to assume that role.
 
     \b
     Examples:

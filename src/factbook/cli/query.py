@@ -377,7 +377,10 @@ def print_distribution(
     if found.as_of:
         print_note(f"As of {found.as_of}.")
     if found.truncated:
-        print_note("There is too much to count: the figures are of a part of the entities.")
+        print_note(
+            "Too many entities to count: these figures cover only some of them. "
+            "Narrow them with --where."
+        )
     if found.more_groups:
         print_note(f"{found.more_groups:,} smaller groups are left out.")
 

@@ -100,9 +100,9 @@ def confirm_clock(
     """Confirm that the clock is right after a leap, so that old data is deleted again.
 
     When the clock is three weeks or more ahead of the last housekeeping, nothing is deleted by
-    age: either the service was down for so long, or the clock is wrong and the history would be
-    lost. `factbook doctor` says when that is so. Refused where this machine's clock does not
-    show TODAY. The next round, within ten minutes, deletes what is too old.
+    age: the service may have been down that long, or the clock may be wrong and history would be
+    lost. `factbook doctor` reports this state. The command refuses if this machine's clock does
+    not show TODAY. The next round, within ten minutes, deletes what is too old.
 
     \b
     Examples:
@@ -195,8 +195,8 @@ def restore(
 
         place = asyncio.run(backups.settle_restored(Backend.of(settings)))
         say(
-            "Settled: the feed of events starts over. Readers get 410 once and continue at the "
-            f"cursor {place}.0."
+            "Restore finished. The event feed starts over: readers get 410 once, then continue at "
+            f"the cursor {place}.0."
         )
         return
     from factbook.operations import backups
@@ -224,8 +224,8 @@ def _report_restored(done: "Restored", fits: bool) -> None:
         )
     elif not fits:
         print_note(
-            "The backup was made under another token_key than the one in force: no token of it "
-            "works, and its secrets cannot be opened, until token_key is that one."
+            "The backup was made with a different token_key. Its tokens and secrets do not work "
+            "until you set token_key to that key."
         )
     print_note("Start the service. Tokens that were revoked since the backup are valid again.")
 
