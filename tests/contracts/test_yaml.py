@@ -3,10 +3,12 @@
 What is not compared, because ours refuses it and Backstage stores something that nobody meant:
 numbers that JSON has not, tags that the core schema has not, keys that are no scalars, an anchor
 that is there twice; nor a carriage return alone, which ends a line in YAML 1.2 and not in the
-package. Numbers of more than 15 digits stay exact here.
+package; nor the name of an anchor with a colon or a similar mark, before which libyaml ends the
+name. Numbers of more than 15 digits stay exact here.
 """
 
 import json
+import re
 import subprocess
 from collections.abc import Iterator
 from typing import Any
@@ -21,9 +23,12 @@ from tests.contracts.node import HERE, NODE
 pytestmark = [pytest.mark.system, pytest.mark.timeout(600)]
 
 PIECES = st.sampled_from([*"0189.-+eExob:_,a~<=#'/TZ", "07", "on", "yes", "null", "true"])
-SCALARS = st.lists(
-    PIECES | st.characters(codec="utf-8", exclude_characters="\r\x7f"), max_size=6
-).map("".join)
+ODD_ANCHOR = re.compile(r"[&*][0-9A-Za-z_-]+[?:%@`]")
+SCALARS = (
+    st.lists(PIECES | st.characters(codec="utf-8", exclude_characters="\r\x7f"), max_size=6)
+    .map("".join)
+    .filter(lambda scalar: not ODD_ANCHOR.search(scalar))
+)
 
 
 class Npm:
