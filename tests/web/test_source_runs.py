@@ -24,7 +24,7 @@ async def test_a_run_is_begun_followed_and_ends_with_its_figures(start: StartSer
     assert "running all entities, asked for" in words(html)
     assert "0% 0 of 4 entities Entities of the run: 4 to come" in words(html)
     found.service.time.advance(20_000)
-    assert "It waits for a worker" in words(await visitor.text(path))
+    assert "The run is waiting for a worker" in words(await visitor.text(path))
     await found.collector.drain()
     html = await visitor.text(path)
     assert "data-follow" not in html
